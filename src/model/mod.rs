@@ -1,1 +1,14 @@
+//! What a tenant, session, turn, message, call, approval and event *are*, with
+//! the rules that need no I/O. These types are the wire shapes as well: what the
+//! API documents is what the engine keeps. Nothing here knows SQL or HTTP.
 
+pub mod approval;
+pub mod call;
+pub mod event;
+pub mod grant;
+pub mod id;
+pub mod message;
+pub mod problem;
+pub mod record;
+pub mod session;
+pub mod turn;

@@ -1,0 +1,143 @@
+//! Approvals: what a person is asked, what may be answered, what was answered.
+//! An approval never changes but for its status and decision.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
+
+use super::id::{ApprovalId, CallId, GrantId, MessageId, SessionId, TurnId};
+use crate::base::Timestamp;
+use crate::guard::Finding;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalKind {
+    ToolCall,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalStatus {
+    Pending,
+    Allowed,
+    Denied,
+    Expired,
+    Superseded,
+    Cancelled,
+}
+
+impl ApprovalStatus {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Allowed => "allowed",
+            Self::Denied => "denied",
+            Self::Expired => "expired",
+            Self::Superseded => "superseded",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// What can be answered: for this call alone, for the rest of the session, for
+/// this user from now on, or no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    Once,
+    Session,
+    Always,
+    Deny,
+}
+
+impl Choice {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Session => "session",
+            Self::Always => "always",
+            Self::Deny => "deny",
+        }
+    }
+
+    /// Whether the call goes on after this answer.
+    pub fn allows(self) -> bool {
+        !matches!(self, Self::Deny)
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnExpiry {
+    /// The model is told and goes on.
+    #[default]
+    Deny,
+    /// The turn ends.
+    Halt,
+}
+
+/// What happens when a call needs a person.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnAsk {
+    #[default]
+    Wait,
+    /// Nobody will answer: refuse at once.
+    Deny,
+}
+
+/// The answer that settled an approval.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Decision {
+    pub choice: Choice,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Who decided: the principal's user id.
+    pub by: String,
+    pub at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant_id: Option<GrantId>,
+    /// Arguments were replaced by the person who decided.
+    #[serde(default)]
+    pub edited: bool,
+}
+
+/// An approval as clients see it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Approval {
+    pub id: ApprovalId,
+    pub session_id: SessionId,
+    pub turn_id: TurnId,
+    pub tool_call_id: Option<CallId>,
+    pub batch_id: Option<MessageId>,
+    /// Place of the call in its batch, from 0.
+    pub index: u32,
+    pub kind: ApprovalKind,
+    pub status: ApprovalStatus,
+    pub tool: Option<String>,
+    /// One line for a list of pending approvals.
+    pub title: String,
+    /// The whole arguments, untruncated.
+    pub arguments: serde_json::Value,
+    pub cwd: Option<String>,
+    pub backend: String,
+    pub findings: Vec<Finding>,
+    /// The only answers that are accepted.
+    pub choices: Vec<Choice>,
+    /// Names exactly what is shown; send it back to be sure that it still holds.
+    pub digest: String,
+    pub requester: String,
+    pub reviewer: String,
+    pub requested_at: Timestamp,
+    pub expires_at: Option<Timestamp>,
+    pub on_expiry: OnExpiry,
+    pub decision: Option<Decision>,
+}
+
+/// Digest of what a person is shown: tool, arguments, directory, backend and
+/// findings, SHA-256 in hex over their JSON.
+pub fn digest(tool: &str, arguments: &serde_json::Value, cwd: Option<&str>, backend: &str, findings: &[Finding]) -> String {
+    let shown = serde_json::json!([tool, arguments, cwd, backend, findings]);
+    let hash = Sha256::digest(shown.to_string().as_bytes());
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}

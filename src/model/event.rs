@@ -1,0 +1,328 @@
+//! Events: the append-only log of a session as clients read it, and the live
+//! frames that refine it. Durable events have a number; live frames do not.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::approval::Approval;
+use super::call::ToolCall;
+use super::id::{CallId, MessageId, SessionId, TurnId};
+use super::message::Message;
+use super::problem::Problem;
+use super::session::Session;
+use super::turn::{Turn, Usage};
+use crate::base::Timestamp;
+
+/// The types of durable events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+pub enum EventType {
+    #[serde(rename = "session.created")]
+    SessionCreated,
+    #[serde(rename = "session.updated")]
+    SessionUpdated,
+    #[serde(rename = "session.status")]
+    SessionStatus,
+    #[serde(rename = "turn.queued")]
+    TurnQueued,
+    #[serde(rename = "turn.started")]
+    TurnStarted,
+    #[serde(rename = "turn.waiting")]
+    TurnWaiting,
+    #[serde(rename = "turn.resumed")]
+    TurnResumed,
+    #[serde(rename = "turn.completed")]
+    TurnCompleted,
+    #[serde(rename = "turn.failed")]
+    TurnFailed,
+    #[serde(rename = "turn.cancelled")]
+    TurnCancelled,
+    #[serde(rename = "message.completed")]
+    MessageCompleted,
+    #[serde(rename = "reasoning.completed")]
+    ReasoningCompleted,
+    #[serde(rename = "tool_call.proposed")]
+    ToolCallProposed,
+    #[serde(rename = "tool_call.started")]
+    ToolCallStarted,
+    #[serde(rename = "tool_call.completed")]
+    ToolCallCompleted,
+    #[serde(rename = "tool_call.denied")]
+    ToolCallDenied,
+    #[serde(rename = "tool_call.cancelled")]
+    ToolCallCancelled,
+    #[serde(rename = "tool_call.unknown")]
+    ToolCallUnknown,
+    #[serde(rename = "approval.requested")]
+    ApprovalRequested,
+    #[serde(rename = "approval.resolved")]
+    ApprovalResolved,
+    #[serde(rename = "approval.expired")]
+    ApprovalExpired,
+    #[serde(rename = "approval.superseded")]
+    ApprovalSuperseded,
+    #[serde(rename = "approval.cancelled")]
+    ApprovalCancelled,
+    #[serde(rename = "usage.updated")]
+    UsageUpdated,
+    #[serde(rename = "todo.updated")]
+    TodoUpdated,
+    #[serde(rename = "model.retrying")]
+    ModelRetrying,
+}
+
+impl EventType {
+    /// The name on the wire and in the store.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SessionCreated => "session.created",
+            Self::SessionUpdated => "session.updated",
+            Self::SessionStatus => "session.status",
+            Self::TurnQueued => "turn.queued",
+            Self::TurnStarted => "turn.started",
+            Self::TurnWaiting => "turn.waiting",
+            Self::TurnResumed => "turn.resumed",
+            Self::TurnCompleted => "turn.completed",
+            Self::TurnFailed => "turn.failed",
+            Self::TurnCancelled => "turn.cancelled",
+            Self::MessageCompleted => "message.completed",
+            Self::ReasoningCompleted => "reasoning.completed",
+            Self::ToolCallProposed => "tool_call.proposed",
+            Self::ToolCallStarted => "tool_call.started",
+            Self::ToolCallCompleted => "tool_call.completed",
+            Self::ToolCallDenied => "tool_call.denied",
+            Self::ToolCallCancelled => "tool_call.cancelled",
+            Self::ToolCallUnknown => "tool_call.unknown",
+            Self::ApprovalRequested => "approval.requested",
+            Self::ApprovalResolved => "approval.resolved",
+            Self::ApprovalExpired => "approval.expired",
+            Self::ApprovalSuperseded => "approval.superseded",
+            Self::ApprovalCancelled => "approval.cancelled",
+            Self::UsageUpdated => "usage.updated",
+            Self::TodoUpdated => "todo.updated",
+            Self::ModelRetrying => "model.retrying",
+        }
+    }
+
+    /// The type of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        serde_json::from_value(serde_json::Value::String(name.to_owned())).ok()
+    }
+
+    /// The event restarts the numbering of live frames and voids the ones that
+    /// belong to items not completed.
+    pub fn restarts_live(self) -> bool {
+        matches!(self, Self::TurnStarted | Self::TurnResumed | Self::ModelRetrying)
+    }
+
+    /// The last event of a turn.
+    pub fn ends_turn(self) -> bool {
+        matches!(self, Self::TurnCompleted | Self::TurnFailed | Self::TurnCancelled)
+    }
+}
+
+/// Why a turn went on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ResumeReason {
+    /// A person decided, or the time to decide ran out.
+    Decided,
+    /// Its server stopped; another run took over.
+    Recovered,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SessionData {
+    pub session: Session,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TurnData {
+    pub turn: Turn,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<ResumeReason>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct MessageData {
+    pub message: Message,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct MessageStartedData {
+    pub message_id: MessageId,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TextData {
+    pub message_id: MessageId,
+    pub text: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CallData {
+    pub tool_call: ToolCall,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputStream {
+    Stdout,
+    Stderr,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct OutputData {
+    pub tool_call_id: CallId,
+    pub stream: OutputStream,
+    pub text: String,
+    /// Bytes of earlier output that were dropped before this text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped_bytes: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ApprovalData {
+    pub approval: Approval,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct UsageData {
+    /// Of the turn so far.
+    pub turn: Usage,
+    /// Of the session so far.
+    pub session: Usage,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TodoData {
+    #[schema(value_type = Vec<Object>)]
+    pub todos: serde_json::Value,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RetryData {
+    /// Attempts of this step that failed, from 1.
+    pub attempt: u32,
+    pub delay_ms: u64,
+    pub error: Problem,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HelloData {
+    pub head_seq: i64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ResetData {
+    /// The oldest event that is still kept.
+    pub oldest_seq: i64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HeartbeatData {
+    pub at: Timestamp,
+}
+
+/// What happened, by type. The first part are durable events, the second live
+/// frames of items in flight, the third frames of the stream itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "type", content = "data")]
+pub enum EventBody {
+    #[serde(rename = "session.created")]
+    SessionCreated(SessionData),
+    #[serde(rename = "session.updated")]
+    SessionUpdated(SessionData),
+    #[serde(rename = "session.status")]
+    SessionStatus(SessionData),
+    #[serde(rename = "turn.queued")]
+    TurnQueued(TurnData),
+    #[serde(rename = "turn.started")]
+    TurnStarted(TurnData),
+    #[serde(rename = "turn.waiting")]
+    TurnWaiting(TurnData),
+    #[serde(rename = "turn.resumed")]
+    TurnResumed(TurnData),
+    #[serde(rename = "turn.completed")]
+    TurnCompleted(TurnData),
+    #[serde(rename = "turn.failed")]
+    TurnFailed(TurnData),
+    #[serde(rename = "turn.cancelled")]
+    TurnCancelled(TurnData),
+    #[serde(rename = "message.completed")]
+    MessageCompleted(MessageData),
+    #[serde(rename = "reasoning.completed")]
+    ReasoningCompleted(TextData),
+    #[serde(rename = "tool_call.proposed")]
+    ToolCallProposed(CallData),
+    #[serde(rename = "tool_call.started")]
+    ToolCallStarted(CallData),
+    #[serde(rename = "tool_call.completed")]
+    ToolCallCompleted(CallData),
+    #[serde(rename = "tool_call.denied")]
+    ToolCallDenied(CallData),
+    #[serde(rename = "tool_call.cancelled")]
+    ToolCallCancelled(CallData),
+    #[serde(rename = "tool_call.unknown")]
+    ToolCallUnknown(CallData),
+    #[serde(rename = "approval.requested")]
+    ApprovalRequested(ApprovalData),
+    #[serde(rename = "approval.resolved")]
+    ApprovalResolved(ApprovalData),
+    #[serde(rename = "approval.expired")]
+    ApprovalExpired(ApprovalData),
+    #[serde(rename = "approval.superseded")]
+    ApprovalSuperseded(ApprovalData),
+    #[serde(rename = "approval.cancelled")]
+    ApprovalCancelled(ApprovalData),
+    #[serde(rename = "usage.updated")]
+    UsageUpdated(UsageData),
+    #[serde(rename = "todo.updated")]
+    TodoUpdated(TodoData),
+    #[serde(rename = "model.retrying")]
+    ModelRetrying(RetryData),
+
+    #[serde(rename = "message.started")]
+    MessageStarted(MessageStartedData),
+    #[serde(rename = "message.delta")]
+    MessageDelta(TextData),
+    #[serde(rename = "reasoning.delta")]
+    ReasoningDelta(TextData),
+    #[serde(rename = "tool_call.output_delta")]
+    ToolCallOutputDelta(OutputData),
+
+    #[serde(rename = "stream.hello")]
+    StreamHello(HelloData),
+    #[serde(rename = "stream.reset")]
+    StreamReset(ResetData),
+    #[serde(rename = "heartbeat")]
+    Heartbeat(HeartbeatData),
+}
+
+/// An event as clients see it, on a stream and in a page alike.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Event {
+    /// `<seq>` of a durable event, `<seq>.<d>` of a live frame.
+    pub id: String,
+    /// Number of the event in its session; of a live frame: the durable event
+    /// it follows.
+    pub seq: i64,
+    #[serde(flatten)]
+    pub body: EventBody,
+    pub session_id: SessionId,
+    pub turn_id: Option<TurnId>,
+    pub at: Timestamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_agree_with_the_wire() {
+        for name in ["session.created", "turn.resumed", "tool_call.unknown", "approval.cancelled", "model.retrying"] {
+            let kind = EventType::from_name(name).unwrap();
+            assert_eq!(kind.name(), name);
+            assert_eq!(serde_json::to_value(kind).unwrap(), name);
+        }
+    }
+}

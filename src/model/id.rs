@@ -1,0 +1,78 @@
+//! The kinds of ids there are. The prefix is the wire form's.
+
+use crate::base::Id;
+use crate::base::id::Kind;
+
+/// Marker types: one for each thing that has an id.
+pub mod kinds {
+    #[derive(Debug)]
+    pub struct Tenant;
+    #[derive(Debug)]
+    pub struct Session;
+    #[derive(Debug)]
+    pub struct Turn;
+    #[derive(Debug)]
+    pub struct Message;
+    #[derive(Debug)]
+    pub struct Call;
+    #[derive(Debug)]
+    pub struct Approval;
+    #[derive(Debug)]
+    pub struct Grant;
+    #[derive(Debug)]
+    pub struct Key;
+    #[derive(Debug)]
+    pub struct Process;
+    #[derive(Debug)]
+    pub struct Node;
+    #[derive(Debug)]
+    pub struct Request;
+}
+
+impl Kind for kinds::Tenant {
+    const PREFIX: &'static str = "ten";
+}
+impl Kind for kinds::Session {
+    const PREFIX: &'static str = "ses";
+}
+impl Kind for kinds::Turn {
+    const PREFIX: &'static str = "turn";
+}
+impl Kind for kinds::Message {
+    const PREFIX: &'static str = "msg";
+}
+impl Kind for kinds::Call {
+    const PREFIX: &'static str = "call";
+}
+impl Kind for kinds::Approval {
+    const PREFIX: &'static str = "apr";
+}
+impl Kind for kinds::Grant {
+    const PREFIX: &'static str = "grant";
+}
+impl Kind for kinds::Key {
+    const PREFIX: &'static str = "key";
+}
+impl Kind for kinds::Process {
+    const PREFIX: &'static str = "proc";
+}
+impl Kind for kinds::Node {
+    const PREFIX: &'static str = "node";
+}
+impl Kind for kinds::Request {
+    const PREFIX: &'static str = "req";
+}
+
+pub type TenantId = Id<kinds::Tenant>;
+pub type SessionId = Id<kinds::Session>;
+pub type TurnId = Id<kinds::Turn>;
+pub type MessageId = Id<kinds::Message>;
+pub type CallId = Id<kinds::Call>;
+pub type ApprovalId = Id<kinds::Approval>;
+pub type GrantId = Id<kinds::Grant>;
+pub type KeyId = Id<kinds::Key>;
+/// One run of the server.
+pub type ProcessId = Id<kinds::Process>;
+/// One data directory; outlives the processes that open it one after another.
+pub type NodeId = Id<kinds::Node>;
+pub type RequestId = Id<kinds::Request>;

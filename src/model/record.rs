@@ -1,0 +1,241 @@
+//! What the store keeps of a turn, a call and a message beyond what clients
+//! see: ownership, fencing, the model's raw text, places in the transcript.
+//! The engine works on these; the API shows the wire shapes made from them.
+
+use serde::{Deserialize, Serialize};
+
+use super::approval::{Approval, ApprovalStatus, Decision};
+use super::call::{CallStatus, Effect, ToolCall};
+use super::event::EventType;
+use super::grant::Grant;
+use super::id::{ApprovalId, CallId, GrantId, MessageId, ProcessId, SessionId, TenantId, TurnId};
+use super::message::{FinishReason, Message, Part, Role};
+use super::problem::Problem;
+use super::session::{ApprovalPolicy, EnvironmentSpec, SessionStatus, ToolsetSelection};
+use super::turn::{StopReason, Turn, TurnOptions, TurnStatus, Usage};
+use crate::base::Timestamp;
+
+/// The state of a session under its lock, and what a turn needs of its settings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionRecord {
+    pub tenant_id: TenantId,
+    pub session_id: SessionId,
+    pub user_id: String,
+    pub model: Option<String>,
+    pub instructions: Option<String>,
+    pub preset: String,
+    pub toolsets: ToolsetSelection,
+    pub environment: EnvironmentSpec,
+    pub approvals: ApprovalPolicy,
+    pub status: SessionStatus,
+    pub head_seq: i64,
+    pub next_position: i64,
+    pub active_turn_id: Option<TurnId>,
+    pub usage: Usage,
+    /// JSON of the todo list.
+    pub todo: String,
+    pub cwd: Option<String>,
+    /// Set when the session was deleted while a turn was active.
+    pub deleted_at: Option<Timestamp>,
+}
+
+/// How far the model's side of a turn has come; kept with the turn so that a
+/// successor decides as its predecessor would have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Model calls whose answer is stored.
+    pub steps: u32,
+    pub last: LastAnswer,
+    /// Rounds in a row in which every call named an unknown tool.
+    pub invalid_rounds: u32,
+    /// Answers in a row that were cut at the length limit and continued.
+    pub continuations: u32,
+    /// Takeovers since a step was last stored.
+    pub recoveries: u32,
+}
+
+/// What the newest stored answer was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LastAnswer {
+    #[default]
+    None,
+    /// A finished answer in words.
+    Text,
+    /// Words cut at the length limit.
+    Cut,
+    /// Tool calls.
+    Calls,
+    /// The content filter of the model ended it.
+    Filtered,
+}
+
+/// A turn as stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnRecord {
+    pub turn_id: TurnId,
+    pub session_id: SessionId,
+    pub user_id: String,
+    pub status: TurnStatus,
+    pub stop_reason: Option<StopReason>,
+    pub input: Vec<Part>,
+    pub options: TurnOptions,
+    pub owner: Option<ProcessId>,
+    /// Grows with every change of owner.
+    pub epoch: i64,
+    /// Grows with every commit of the owner.
+    pub step: i64,
+    pub cancel_requested: bool,
+    pub progress: Progress,
+    pub usage: Usage,
+    pub error: Option<Problem>,
+    /// Time spent running before `active_since`.
+    pub active_ms: i64,
+    pub active_since: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+    /// The turn's first and last event.
+    pub first_seq: i64,
+    pub last_seq: Option<i64>,
+}
+
+impl TurnRecord {
+    /// The shape clients see.
+    pub fn view(&self) -> Turn {
+        Turn {
+            id: self.turn_id,
+            session_id: self.session_id,
+            user_id: self.user_id.clone(),
+            status: self.status,
+            stop_reason: self.stop_reason,
+            input: self.input.clone(),
+            options: self.options.clone(),
+            usage: self.usage,
+            error: self.error.clone(),
+            created_at: self.created_at,
+            started_at: self.started_at,
+            finished_at: self.finished_at,
+        }
+    }
+}
+
+/// A message as stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MessageRecord {
+    pub position: i64,
+    pub message_id: MessageId,
+    pub turn_id: TurnId,
+    pub role: Role,
+    pub content: Vec<Part>,
+    pub reasoning: Option<String>,
+    pub finish_reason: Option<FinishReason>,
+    pub call_id: Option<CallId>,
+    pub created_at: Timestamp,
+}
+
+impl MessageRecord {
+    /// The shape clients see, with the calls that the message made.
+    pub fn view(self, tool_calls: Vec<ToolCall>) -> Message {
+        Message {
+            id: self.message_id,
+            turn_id: self.turn_id,
+            role: self.role,
+            content: self.content,
+            reasoning: self.reasoning,
+            tool_calls,
+            tool_call_id: self.call_id,
+            finish_reason: self.finish_reason,
+            created_at: self.created_at,
+        }
+    }
+}
+
+/// A tool call as stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallRecord {
+    pub call_id: CallId,
+    pub turn_id: TurnId,
+    pub message_id: MessageId,
+    pub batch_index: u32,
+    /// Place of the result in the transcript.
+    pub position: i64,
+    pub name: String,
+    /// The id the model gave the call; its server expects it back.
+    pub provider_id: String,
+    /// The arguments as the model wrote them.
+    pub arguments_raw: String,
+    /// The arguments as parsed and coerced.
+    pub arguments: serde_json::Value,
+    /// The arguments as a person replaced them.
+    pub edited: Option<serde_json::Value>,
+    pub effect: Effect,
+    pub segment: u32,
+    /// Whether calls of the same segment run together.
+    pub parallel: bool,
+    pub status: CallStatus,
+    pub exit_code: Option<i64>,
+    pub created_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+}
+
+impl CallRecord {
+    /// What the tool is called with.
+    pub fn effective_arguments(&self) -> &serde_json::Value {
+        self.edited.as_ref().unwrap_or(&self.arguments)
+    }
+
+    /// The shape clients see.
+    pub fn view(&self, result: Option<String>) -> ToolCall {
+        ToolCall {
+            id: self.call_id,
+            batch_id: self.message_id,
+            index: self.batch_index,
+            name: self.name.clone(),
+            arguments: self.effective_arguments().clone(),
+            effect: self.effect,
+            status: self.status,
+            result,
+            exit_code: self.exit_code,
+            started_at: self.started_at,
+            finished_at: self.finished_at,
+        }
+    }
+}
+
+/// An event before it has its number. `data` holds ids and the small state as
+/// of the event; bodies are joined when it is rendered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewEvent {
+    pub kind: EventType,
+    pub turn_id: Option<TurnId>,
+    pub epoch: i64,
+    pub data: serde_json::Value,
+}
+
+/// What becomes of an approval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApprovalUpdate {
+    pub approval_id: ApprovalId,
+    pub status: ApprovalStatus,
+    pub decision: Option<Decision>,
+}
+
+/// Everything one transaction writes, as data: decided by pure code under the
+/// session's lock, carried out by the store in a few statements.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Writes {
+    pub events: Vec<NewEvent>,
+    pub new_turns: Vec<TurnRecord>,
+    /// Turns whose changeable columns are written back.
+    pub turns: Vec<TurnRecord>,
+    pub messages: Vec<MessageRecord>,
+    pub new_calls: Vec<CallRecord>,
+    /// Calls whose changeable columns are written back.
+    pub calls: Vec<CallRecord>,
+    pub new_approvals: Vec<Approval>,
+    pub approvals: Vec<ApprovalUpdate>,
+    pub new_grants: Vec<Grant>,
+    pub used_grants: Vec<GrantId>,
+}

@@ -1,0 +1,124 @@
+//! A session: one conversation with its settings and state.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::approval::{OnAsk, OnExpiry};
+use super::id::{ApprovalId, SessionId, TurnId};
+use super::turn::Usage;
+use crate::base::Timestamp;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionStatus {
+    #[default]
+    Idle,
+    Running,
+    /// Something waits for a person, even while a sibling call runs.
+    RequiresAction,
+}
+
+impl SessionStatus {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Running => "running",
+            Self::RequiresAction => "requires_action",
+        }
+    }
+}
+
+/// Toolsets added to and taken from the preset.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolsetSelection {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disabled: Vec<String>,
+}
+
+/// Where the session's commands run and files live.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EnvironmentSpec {
+    #[serde(default = "local")]
+    pub backend: String,
+    /// Directory to begin in, inside the workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+}
+
+fn local() -> String {
+    "local".to_owned()
+}
+
+impl Default for EnvironmentSpec {
+    fn default() -> Self {
+        Self { backend: local(), cwd: None }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalMode {
+    Manual,
+    Off,
+}
+
+/// The session's own approval settings; what is absent follows the server's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalPolicy {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<ApprovalMode>,
+    /// 0 waits until somebody decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_expiry: Option<OnExpiry>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_ask: Option<OnAsk>,
+}
+
+/// Client data kept with an object: string keys, any JSON values.
+pub type Metadata = BTreeMap<String, serde_json::Value>;
+
+/// Something that waits for a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RequiredAction {
+    /// `approval`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub id: ApprovalId,
+    pub turn_id: TurnId,
+    pub summary: String,
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A session as clients see it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Session {
+    pub id: SessionId,
+    pub external_id: Option<String>,
+    pub user_id: String,
+    pub title: Option<String>,
+    pub model: Option<String>,
+    pub instructions: Option<String>,
+    pub preset: String,
+    pub toolsets: ToolsetSelection,
+    pub environment: EnvironmentSpec,
+    pub approvals: ApprovalPolicy,
+    #[schema(value_type = Object)]
+    pub metadata: Metadata,
+    pub status: SessionStatus,
+    pub required_actions: Vec<RequiredAction>,
+    /// Number of the newest event.
+    pub head_seq: i64,
+    pub active_turn_id: Option<TurnId>,
+    pub usage: Usage,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}

@@ -1,0 +1,155 @@
+//! A turn: one input from a client and everything that follows until the
+//! outcome.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::approval::OnAsk;
+use super::id::{SessionId, TurnId};
+use super::message::Part;
+use super::problem::Problem;
+use super::session::{Metadata, ToolsetSelection};
+use crate::base::Timestamp;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnStatus {
+    Queued,
+    Running,
+    /// Parked: rows only, until a decision or an expiry wakes it.
+    Waiting,
+    Completed,
+    Failed,
+    Cancelled,
+    Interrupted,
+    RolledBack,
+}
+
+impl TurnStatus {
+    pub fn is_terminal(self) -> bool {
+        !matches!(self, Self::Queued | Self::Running | Self::Waiting)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Interrupted => "interrupted",
+            Self::RolledBack => "rolled_back",
+        }
+    }
+}
+
+/// Why a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    EndTurn,
+    MaxSteps,
+    Timeout,
+    Budget,
+    Refusal,
+    /// A person's denial asked for the turn to stop.
+    Denied,
+    ApprovalExpired,
+    CancelledByUser,
+    ClientDisconnected,
+    Superseded,
+    RecoveryExhausted,
+    EnvironmentLost,
+    StoreUnavailable,
+    Error,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Usage {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cached_input_tokens: u64,
+    pub reasoning_tokens: u64,
+    /// Calls of the model.
+    pub steps: u32,
+}
+
+impl Usage {
+    pub fn add(&mut self, other: &Usage) {
+        self.input_tokens += other.input_tokens;
+        self.output_tokens += other.output_tokens;
+        self.cached_input_tokens += other.cached_input_tokens;
+        self.reasoning_tokens += other.reasoning_tokens;
+        self.steps += other.steps;
+    }
+}
+
+/// What to do when the session already has a running or waiting turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnBusy {
+    #[default]
+    Reject,
+    Enqueue,
+}
+
+/// What happens to the turn when the client that streams its creation leaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnDisconnect {
+    #[default]
+    Continue,
+    Cancel,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TurnLimits {
+    /// Model calls; the server's own limit caps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<u32>,
+    /// Wall time while running; parked time does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TurnApprovals {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_ask: Option<OnAsk>,
+}
+
+/// What a turn was created with, beside its input.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TurnOptions {
+    pub on_disconnect: OnDisconnect,
+    pub model: Option<String>,
+    pub toolsets: Option<ToolsetSelection>,
+    pub limits: TurnLimits,
+    pub approvals: TurnApprovals,
+    #[schema(value_type = Object)]
+    pub metadata: Metadata,
+    /// Tools the principal may use at most; `None` is no ceiling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_ceiling: Option<Vec<String>>,
+}
+
+/// A turn as clients see it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Turn {
+    pub id: TurnId,
+    pub session_id: SessionId,
+    pub user_id: String,
+    pub status: TurnStatus,
+    pub stop_reason: Option<StopReason>,
+    pub input: Vec<Part>,
+    #[serde(flatten)]
+    pub options: TurnOptions,
+    pub usage: Usage,
+    pub error: Option<Problem>,
+    pub created_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+}
