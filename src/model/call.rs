@@ -79,3 +79,15 @@ pub struct ToolCall {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
 }
+
+/// Which part of the world a call touches; decides which calls of one answer
+/// may run together. Paths are absolute and resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Footprint {
+    /// Touches nothing another call could disturb.
+    Parallel,
+    Reads(Vec<std::path::PathBuf>),
+    Writes(Vec<std::path::PathBuf>),
+    /// Runs with nothing beside it.
+    Alone,
+}

@@ -1,1 +1,119 @@
+//! What the model may call: the `Tool` trait, how a call is judged, and what
+//! running one gives back. Each tool is one file that registers itself; there is
+//! no list of tools here. A tool never writes to the store: what it wants
+//! written travels back with its result and is committed together with it.
 
+use std::path::Path;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::base::Clock;
+use crate::guard::Finding;
+use crate::live::hub::Pen;
+use crate::model::call::{Effect, Footprint};
+use crate::model::id::{CallId, SessionId, TenantId};
+
+/// What a tool is, apart from what it does.
+#[derive(Clone, Copy, Debug)]
+pub struct Spec {
+    pub name: &'static str,
+    pub toolset: &'static str,
+    pub emoji: &'static str,
+    pub description: &'static str,
+    /// Environment variables it wants, for display; never gates.
+    pub requires_env: &'static [&'static str],
+    /// Longest result in characters that reaches the model whole.
+    pub max_result_chars: Option<usize>,
+}
+
+/// What a call is judged by: the same when it is proposed and when it starts.
+pub struct Place<'a> {
+    /// The session's workspace.
+    pub workspace: &'a Path,
+    /// Where the session stands, absolute.
+    pub cwd: &'a Path,
+    pub backend: &'a str,
+}
+
+/// What the guard says of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Judged {
+    Allow,
+    /// A person has to decide.
+    Ask { findings: Vec<Finding> },
+    /// Never, whoever would allow it; the text goes to the model.
+    Deny { message: String },
+}
+
+/// Something the model can call.
+pub trait Tool: Send + Sync {
+    fn spec(&self) -> Spec;
+
+    /// JSON Schema of the arguments.
+    fn parameters(&self) -> Value;
+
+    /// Arguments of a call that works in any workspace; a test runs it.
+    fn example(&self) -> Value;
+
+    fn effect(&self, arguments: &Value) -> Effect;
+
+    fn footprint(&self, arguments: &Value, place: &Place<'_>) -> Footprint;
+
+    /// Why the tool cannot be offered on this host, if it cannot.
+    fn unavailable(&self, host: &Host) -> Option<String>;
+
+    /// Pure and quick: called under the session's lock.
+    fn judge(&self, arguments: &Value, place: &Place<'_>, host: &Host) -> Judged;
+
+    /// The text that an exact grant and an approval's title name.
+    fn subject(&self, arguments: &Value) -> String;
+
+    /// Runs the call to its end. Cancelling is asked through the token; the
+    /// future is awaited, never dropped half-way.
+    fn run(&self, call: Call) -> BoxFuture<'static, Done>;
+}
+
+/// One call on its way.
+pub struct Call {
+    pub tenant_id: TenantId,
+    pub session_id: SessionId,
+    pub call_id: CallId,
+    pub arguments: Value,
+    /// Where the session stands, absolute.
+    pub cwd: std::path::PathBuf,
+    /// The session's todo list as JSON.
+    pub todo: String,
+    pub pen: Pen,
+    pub cancel: CancellationToken,
+    pub clock: Clock,
+    pub host: Arc<Host>,
+}
+
+/// What a call gives back.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Done {
+    /// Text for the model, JSON where the tool's contract says so.
+    pub result: String,
+    pub failed: bool,
+    pub exit_code: Option<i64>,
+    /// The call was stopped by its token before it ended by itself.
+    pub cancelled: bool,
+    /// Cancelled, but something it started may still be alive.
+    pub survived: bool,
+    pub writes: ToolWrites,
+}
+
+/// Rows of ours that a call changes, committed with its result.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolWrites {
+    /// The new todo list as JSON.
+    pub todo: Option<String>,
+    /// The directory the session stands in from now on.
+    pub cwd: Option<String>,
+}
+
+/// What tools run on: built once, shared by every call.
+pub struct Host {}
