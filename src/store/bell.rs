@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use crate::model::SessionId;
+use crate::model::id::SessionId;
 
 /// A cheap handle; clones ring the same bell.
 #[derive(Clone, Debug)]

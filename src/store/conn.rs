@@ -8,7 +8,7 @@ use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteConnection};
 use sqlx::{Database, Encode, Transaction, Type};
 
-use crate::model::SessionId;
+use crate::model::id::SessionId;
 
 use super::{Arg, Kind, Row, StoreError};
 

@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering;
 use futures::future::BoxFuture;
 
 use crate::base::{Clock, Secret};
-use crate::model::TenantId;
+use crate::model::id::TenantId;
 
 pub use bell::{Bell, BellReceiver};
 pub use conn::Conn;

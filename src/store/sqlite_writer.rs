@@ -12,7 +12,7 @@ use sqlx::{ConnectOptions, Connection};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::model::SessionId;
+use crate::model::id::SessionId;
 
 use super::conn::Link;
 use super::job::{Hooks, Job, Settle};
