@@ -1,1 +1,143 @@
+//! Rows in, domain values out: every SQL string and every transaction of the
+//! product. One set of functions over SQLite (embedded, one process) and
+//! Postgres (many processes).
+//!
+//! All commits pass [`Store::write`]; whoever waits for news is rung after the
+//! COMMIT and never before it.
 
+mod bell;
+mod conn;
+mod error;
+mod job;
+mod lock;
+mod open;
+mod postgres;
+mod probe;
+mod row;
+mod sqlite;
+mod sqlite_writer;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use futures::future::BoxFuture;
+
+use crate::base::{Clock, Secret};
+use crate::model::id::TenantId;
+
+pub use bell::{Bell, BellReceiver};
+pub use conn::Conn;
+pub use error::{Cause, StoreError};
+pub use probe::{Fate, Probe};
+pub use row::{Arg, Row};
+
+/// Where the rows live.
+#[derive(Clone, Debug)]
+pub enum Target {
+    Sqlite { path: PathBuf },
+    Postgres { url: Secret, max_connections: u32 },
+}
+
+#[derive(Clone)]
+pub struct StoreOptions {
+    pub target: Target,
+    pub clock: Clock,
+    pub probe: Option<Probe>,
+}
+
+/// Which database answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Sqlite,
+    Postgres,
+}
+
+/// Whose rows a transaction may see. Postgres enforces it with row-level
+/// security, whatever the SQL says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wall {
+    Tenant(TenantId),
+    /// Only for code with `across_tenants` in its name.
+    Across,
+}
+
+/// The open store; clones are the same store.
+#[derive(Clone)]
+pub struct Store(Arc<Inner>);
+
+struct Inner {
+    backend: Backend,
+    clock: Clock,
+    hooks: job::Hooks,
+}
+
+enum Backend {
+    Sqlite(sqlite::Database),
+    Postgres(postgres::Database),
+}
+
+impl Store {
+    /// Opens the database, takes its lock, brings its schema up to date.
+    pub async fn open(options: StoreOptions) -> Result<Self, StoreError> {
+        open::open(options).await
+    }
+
+    /// Finishes the writes under way and lets the database go; later calls
+    /// fail as unavailable.
+    pub async fn close(&self) {
+        match &self.0.backend {
+            Backend::Sqlite(database) => database.close().await,
+            Backend::Postgres(database) => database.close().await,
+        }
+    }
+
+    pub fn bell(&self) -> &Bell {
+        &self.0.hooks.bell
+    }
+
+    pub fn kind(&self) -> Kind {
+        match self.0.backend {
+            Backend::Sqlite(_) => Kind::Sqlite,
+            Backend::Postgres(_) => Kind::Postgres,
+        }
+    }
+
+    pub fn clock(&self) -> &Clock {
+        &self.0.clock
+    }
+
+    /// How many COMMITs reached the database; grouped writes share one.
+    pub fn commits(&self) -> u64 {
+        self.0.hooks.commits.load(Ordering::Relaxed)
+    }
+
+    /// One read: all its statements see the same snapshot.
+    pub async fn read<T, F>(&self, wall: Wall, work: F) -> Result<T, StoreError>
+    where
+        F: for<'c> FnOnce(&'c mut Conn) -> BoxFuture<'c, Result<T, StoreError>> + Send + 'static,
+        T: Send + 'static,
+    {
+        let mut conn = match &self.0.backend {
+            Backend::Sqlite(database) => database.reader().await?,
+            Backend::Postgres(database) => database.reader(wall).await?,
+        };
+        job::bounded(work(&mut conn)).await
+    }
+
+    /// One transaction: all of `work` or nothing of it. `label` names the
+    /// commit for the probe. Once begun it runs to its end even if the caller
+    /// stops waiting. An error of `work` undoes it.
+    pub async fn write<T, F>(&self, wall: Wall, label: &'static str, work: F) -> Result<T, StoreError>
+    where
+        F: for<'c> FnOnce(&'c mut Conn) -> BoxFuture<'c, Result<T, StoreError>> + Send + 'static,
+        T: Send + 'static,
+    {
+        let (job, answer) = job::Job::new(label, work);
+        match &self.0.backend {
+            Backend::Sqlite(database) => database.submit(job).await?,
+            Backend::Postgres(database) => database.submit(wall, job)?,
+        }
+        answer.wait().await
+    }
+}

@@ -1,0 +1,108 @@
+//! Who waits for news of a session, within this process. A ring says "look at
+//! the log again" and carries nothing; it is never lost between subscribing and
+//! waiting, and several rings may arrive as one. Only the commit path rings.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+use crate::model::id::SessionId;
+
+/// A cheap handle; clones ring the same bell.
+#[derive(Clone, Debug)]
+pub struct Bell(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    /// One channel for each session that somebody listens to.
+    sessions: Mutex<HashMap<SessionId, watch::Sender<()>>>,
+    any: watch::Sender<()>,
+}
+
+/// Rings of one session since the subscription or the last wait.
+#[derive(Debug)]
+pub struct BellReceiver {
+    session: SessionId,
+    receiver: watch::Receiver<()>,
+    bell: Bell,
+}
+
+impl Bell {
+    pub(super) fn new() -> Self {
+        let (any, _) = watch::channel(());
+        Self(Arc::new(Shared {
+            sessions: Mutex::default(),
+            any,
+        }))
+    }
+
+    /// Listens to one session. Subscribe first, then read the log: a commit
+    /// after the read is then always heard.
+    pub fn subscribe(&self, session: SessionId) -> BellReceiver {
+        let receiver = self
+            .sessions()
+            .entry(session)
+            .or_insert_with(|| watch::channel(()).0)
+            .subscribe();
+        BellReceiver {
+            session,
+            receiver,
+            bell: self.clone(),
+        }
+    }
+
+    /// Changes on every commit that rang for any session.
+    pub fn subscribe_all(&self) -> watch::Receiver<()> {
+        self.0.any.subscribe()
+    }
+
+    pub(super) fn ring(&self, sessions: &[SessionId]) {
+        if sessions.is_empty() {
+            return;
+        }
+        {
+            let listened = self.sessions();
+            for session in sessions {
+                if let Some(sender) = listened.get(session) {
+                    sender.send_replace(());
+                }
+            }
+        }
+        self.0.any.send_replace(());
+    }
+
+    /// No user code runs under this lock and no state is half-made when it is
+    /// released, so a poisoned one is as good as new.
+    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, watch::Sender<()>>> {
+        self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl BellReceiver {
+    /// Completes at the next ring, at once if one came since the last call.
+    /// Dropping the future loses nothing.
+    pub async fn changed(&mut self) {
+        // The sender stays in the bell's map while this receiver lives.
+        if self.receiver.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    pub fn session(&self) -> SessionId {
+        self.session
+    }
+}
+
+impl Drop for BellReceiver {
+    fn drop(&mut self) {
+        let mut sessions = self.bell.sessions();
+        // This receiver still counts as one.
+        if sessions
+            .get(&self.session)
+            .is_some_and(|sender| sender.receiver_count() <= 1)
+        {
+            sessions.remove(&self.session);
+        }
+    }
+}

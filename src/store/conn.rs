@@ -1,0 +1,144 @@
+//! One connection inside one transaction, the same for both databases. SQL is
+//! written once with `$1` placeholders. After a failed statement every further
+//! one fails too, as on Postgres, and the transaction cannot commit: no work
+//! goes on over a hole.
+
+use sqlx::postgres::{PgConnection, Postgres};
+use sqlx::query::Query;
+use sqlx::sqlite::{Sqlite, SqliteConnection};
+use sqlx::{Database, Encode, Transaction, Type};
+
+use crate::model::id::SessionId;
+
+use super::{Arg, Kind, Row, StoreError};
+
+/// What the work of a read or a write gets.
+#[derive(Debug)]
+pub struct Conn {
+    link: Link,
+    rings: Vec<SessionId>,
+    failed: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum Link {
+    /// The one writing connection; its owner opens and ends transactions.
+    SqliteWriter(Box<SqliteConnection>),
+    SqliteReader(Transaction<'static, Sqlite>),
+    Postgres(Transaction<'static, Postgres>),
+}
+
+impl Conn {
+    pub(super) fn new(link: Link) -> Self {
+        Self {
+            link,
+            rings: Vec::new(),
+            failed: false,
+        }
+    }
+
+    /// Runs one statement; answers how many rows it changed.
+    pub async fn execute(&mut self, sql: &'static str, args: &[Arg<'_>]) -> Result<u64, StoreError> {
+        self.sound()?;
+        let outcome = match self.driver() {
+            Driver::Sqlite(link) => bound(sql, args).execute(link).await.map(|done| done.rows_affected()),
+            Driver::Postgres(link) => bound(sql, args).execute(link).await.map(|done| done.rows_affected()),
+        };
+        self.noted(outcome)
+    }
+
+    /// Runs one statement; answers its rows.
+    pub async fn rows(&mut self, sql: &'static str, args: &[Arg<'_>]) -> Result<Vec<Row>, StoreError> {
+        self.sound()?;
+        let outcome = match self.driver() {
+            Driver::Sqlite(link) => bound(sql, args)
+                .fetch_all(link)
+                .await
+                .map(|rows| rows.into_iter().map(Row::Sqlite).collect()),
+            Driver::Postgres(link) => bound(sql, args)
+                .fetch_all(link)
+                .await
+                .map(|rows| rows.into_iter().map(Row::Postgres).collect()),
+        };
+        self.noted(outcome)
+    }
+
+    /// Runs one statement; answers its first row, if it has one.
+    pub async fn row(&mut self, sql: &'static str, args: &[Arg<'_>]) -> Result<Option<Row>, StoreError> {
+        // All rows are fetched: a statement that writes must run to its end.
+        Ok(self.rows(sql, args).await?.into_iter().next())
+    }
+
+    /// Which database this is, for the statements of `dialect`.
+    pub fn dialect(&self) -> Kind {
+        match self.link {
+            Link::SqliteWriter(_) | Link::SqliteReader(_) => Kind::Sqlite,
+            Link::Postgres(_) => Kind::Postgres,
+        }
+    }
+
+    /// Remembers to ring for `session` once this transaction is committed.
+    pub fn ring(&mut self, session: SessionId) {
+        if !self.rings.contains(&session) {
+            self.rings.push(session);
+        }
+    }
+
+    pub(super) fn take_rings(&mut self) -> Vec<SessionId> {
+        std::mem::take(&mut self.rings)
+    }
+
+    /// Whether a statement failed; forgets it, for the next user of the link.
+    pub(super) fn take_failed(&mut self) -> bool {
+        std::mem::take(&mut self.failed)
+    }
+
+    pub(super) fn into_link(self) -> Link {
+        self.link
+    }
+
+    fn driver(&mut self) -> Driver<'_> {
+        match &mut self.link {
+            Link::SqliteWriter(link) => Driver::Sqlite(link),
+            Link::SqliteReader(link) => Driver::Sqlite(link),
+            Link::Postgres(link) => Driver::Postgres(link),
+        }
+    }
+
+    fn sound(&self) -> Result<(), StoreError> {
+        if self.failed {
+            Err(StoreError::bug(
+                "a statement after a failed one in the same transaction",
+            ))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn noted<T>(&mut self, outcome: Result<T, sqlx::Error>) -> Result<T, StoreError> {
+        self.failed |= outcome.is_err();
+        outcome.map_err(StoreError::from)
+    }
+}
+
+enum Driver<'a> {
+    Sqlite(&'a mut SqliteConnection),
+    Postgres(&'a mut PgConnection),
+}
+
+fn bound<'q, DB>(sql: &'static str, args: &[Arg<'_>]) -> Query<'q, DB, DB::Arguments>
+where
+    DB: Database,
+    for<'t> &'t str: Encode<'t, DB> + Type<DB>,
+    for<'t> Option<&'t str>: Encode<'t, DB> + Type<DB>,
+    for<'t> i64: Encode<'t, DB> + Type<DB>,
+    for<'t> Option<i64>: Encode<'t, DB> + Type<DB>,
+{
+    args.iter().fold(sqlx::query(sql), |query, arg| match arg {
+        Arg::Text(text) => query.bind(*text),
+        Arg::OptText(text) => query.bind(*text),
+        Arg::Owned(text) => query.bind(text.as_str()),
+        Arg::Int(number) => query.bind(*number),
+        Arg::OptInt(number) => query.bind(*number),
+    })
+}

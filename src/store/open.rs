@@ -1,0 +1,22 @@
+//! From options to an open store: which database, its lock, its schema.
+
+use std::sync::Arc;
+
+use super::job::Hooks;
+use super::{Backend, Bell, Inner, Store, StoreError, StoreOptions, Target, postgres, sqlite};
+
+pub(super) async fn open(options: StoreOptions) -> Result<Store, StoreError> {
+    let StoreOptions { target, clock, probe } = options;
+    let hooks = Hooks {
+        probe,
+        bell: Bell::new(),
+        commits: Arc::default(),
+    };
+    let backend = match target {
+        Target::Sqlite { path } => Backend::Sqlite(sqlite::Database::open(&path, hooks.clone()).await?),
+        Target::Postgres { url, max_connections } => {
+            Backend::Postgres(postgres::Database::open(&url, max_connections, hooks.clone()).await?)
+        }
+    };
+    Ok(Store(Arc::new(Inner { backend, clock, hooks })))
+}

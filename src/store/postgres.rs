@@ -1,0 +1,207 @@
+//! Postgres: a pool, and transactions that stand behind the tenant's wall from
+//! their first round trip. A write runs in a task of its own, so that a caller
+//! that goes away can neither cut a COMMIT in two nor keep the bell silent.
+
+use std::str::FromStr;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use sqlx::migrate::Migrator;
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgPool, Postgres, Row as _, Transaction};
+use tokio_util::task::TaskTracker;
+
+use crate::base::Secret;
+
+use super::conn::Link;
+use super::job::{Attempt, Hooks, Job, bounded};
+use super::{Conn, Fate, StoreError, Wall};
+
+static MIGRATIONS: Migrator = sqlx::migrate!("migrations/postgres");
+
+/// How long a transaction may wait for a connection.
+const ACQUIRE: Duration = Duration::from_secs(5);
+const STATEMENTS: usize = 512;
+/// The server's own limits on one statement, one lock and an idle transaction:
+/// below the 30 s after which a job is given up here, so that it is the server
+/// that ends the work and says why.
+const LIMITS: [(&str, &str); 3] = [
+    ("statement_timeout", "20s"),
+    ("lock_timeout", "10s"),
+    ("idle_in_transaction_session_timeout", "60s"),
+];
+
+#[derive(Clone)]
+pub(super) struct Database {
+    pool: PgPool,
+    options: PgConnectOptions,
+    /// Whether transactions can take the role that the walls bind.
+    takes_role: bool,
+    tasks: TaskTracker,
+    hooks: Hooks,
+}
+
+impl Database {
+    pub(super) async fn open(url: &Secret, max_connections: u32, hooks: Hooks) -> Result<Self, StoreError> {
+        let options = PgConnectOptions::from_str(url.expose())?
+            .application_name("hermes-server")
+            .statement_cache_capacity(STATEMENTS)
+            .disable_statement_logging();
+        let mut link = connected(&options).await?;
+        MIGRATIONS.run(&mut link).await?;
+        let takes_role = role(&mut link).await?;
+        // A connection that will not close is closed by being dropped.
+        let _closed = link.close().await;
+
+        let pool = PgPoolOptions::new()
+            .max_connections(max_connections)
+            .acquire_timeout(ACQUIRE)
+            // A dead connection shows at the first statement; see `begin`.
+            .test_before_acquire(false)
+            .connect_lazy_with(options.clone().options(LIMITS));
+        Ok(Self {
+            pool,
+            options,
+            takes_role,
+            tasks: TaskTracker::new(),
+            hooks,
+        })
+    }
+
+    /// One connection of its own, outside the pool, for locks of a session.
+    pub(super) async fn own_connection(&self) -> Result<PgConnection, StoreError> {
+        connected(&self.options).await
+    }
+
+    pub(super) async fn reader(&self, wall: Wall) -> Result<Conn, StoreError> {
+        Ok(Conn::new(Link::Postgres(
+            self.begin("begin isolation level repeatable read read only", wall)
+                .await?,
+        )))
+    }
+
+    pub(super) fn submit(&self, wall: Wall, job: Job) -> Result<(), StoreError> {
+        if self.tasks.is_closed() {
+            return Err(StoreError::unavailable("the store is closed"));
+        }
+        let database = self.clone();
+        self.tasks.spawn(async move { database.run(wall, job).await });
+        Ok(())
+    }
+
+    pub(super) async fn close(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.pool.close().await;
+    }
+
+    async fn run(&self, wall: Wall, job: Job) {
+        let mut conn = match self.begin("begin", wall).await {
+            Ok(transaction) => Conn::new(Link::Postgres(transaction)),
+            Err(error) => return job.refuse(error),
+        };
+        let Attempt { fate, verdict } = job.attempt(&mut conn, self.hooks.probe.as_ref()).await;
+        let rings = conn.take_rings();
+        let Link::Postgres(transaction) = conn.into_link() else {
+            return;
+        };
+        let outcome = match fate {
+            Ok(Fate::Go) => self.commit(transaction).await,
+            Ok(Fate::UnclearCommitted) => {
+                let done = self.commit(transaction).await;
+                done.and(Err(StoreError::unclear("the probe hid that the commit succeeded")))
+            }
+            Ok(Fate::FailBefore) => {
+                undone(transaction).await;
+                Err(StoreError::unavailable("the probe failed the commit"))
+            }
+            Ok(Fate::UnclearRolledBack) => {
+                undone(transaction).await;
+                Err(StoreError::unclear("the probe hid that the commit failed"))
+            }
+            Err(error) => {
+                undone(transaction).await;
+                Err(error)
+            }
+        };
+        if matches!(outcome, Ok(()) | Err(StoreError::Unclear(_))) {
+            self.hooks.bell.ring(&rings);
+        }
+        verdict.tell(outcome);
+    }
+
+    async fn commit(&self, transaction: Transaction<'static, Postgres>) -> Result<(), StoreError> {
+        let done = bounded(async { transaction.commit().await.map_err(StoreError::of_commit) }).await;
+        match done {
+            Ok(()) => {
+                self.hooks.commits.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens a transaction, takes the role and names the tenant in one round
+    /// trip. A pooled connection that died while idle fails here, before any
+    /// work, so the next one is tried: at most all of them are dead.
+    async fn begin(&self, begin: &str, wall: Wall) -> Result<Transaction<'static, Postgres>, StoreError> {
+        let role = if self.takes_role {
+            "; set local role hermes_app"
+        } else {
+            ""
+        };
+        // An id prints as its prefix and lower-case base32: nothing in it can
+        // end the literal.
+        let named = match wall {
+            Wall::Tenant(tenant) => format!("set_config('app.tenant', '{tenant}', true)"),
+            Wall::Across => "set_config('app.across', 'on', true)".to_owned(),
+        };
+        let sql = format!("{begin}{role}; select {named}");
+        let mut spare = self.pool.size();
+        loop {
+            let begun = bounded(async { Ok(self.pool.begin_with(AssertSqlSafe(sql.clone())).await?) }).await;
+            match begun {
+                Err(StoreError::Unavailable(_)) if 0 < spare && !self.pool.is_closed() => spare -= 1,
+                other => return other,
+            }
+        }
+    }
+}
+
+async fn connected(options: &PgConnectOptions) -> Result<PgConnection, StoreError> {
+    let late = |_| StoreError::unavailable("the database does not answer");
+    Ok(tokio::time::timeout(ACQUIRE, options.connect()).await.map_err(late)??)
+}
+
+/// The answer does not matter: a transaction without a COMMIT is undone even
+/// when the line is dead.
+async fn undone(transaction: Transaction<'static, Postgres>) {
+    let _undone = bounded(async { Ok(transaction.rollback().await?) }).await;
+}
+
+/// Whether the role of the walls can be taken; says so, once, when the walls
+/// would be weaker than they look.
+async fn role(link: &mut PgConnection) -> Result<bool, StoreError> {
+    let sql = "select rolsuper or rolbypassrls as unbound, \
+               exists (select 1 from pg_roles where rolname = 'hermes_app') as made from pg_roles where rolname = current_user";
+    let row = sqlx::query(sql).fetch_one(&mut *link).await?;
+    let (unbound, made): (bool, bool) = (row.try_get("unbound")?, row.try_get("made")?);
+    let taken = made
+        && sqlx::raw_sql("begin; set local role hermes_app; rollback")
+            .execute(&mut *link)
+            .await
+            .is_ok();
+    if made && !taken {
+        // The failed batch left its transaction open.
+        sqlx::raw_sql("rollback").execute(&mut *link).await?;
+    }
+    if unbound {
+        let walls = if taken {
+            "transactions take the role `hermes_app`, which they bind"
+        } else {
+            "tenants are kept apart by queries alone"
+        };
+        tracing::warn!("the database user bypasses row-level security: {walls}; use an ordinary user");
+    }
+    Ok(taken)
+}
