@@ -1,0 +1,56 @@
+//! What a language model answers, while it streams ([`Delta`]) and when it is
+//! whole ([`Answer`]). The joined deltas of a channel equal the answer's text of
+//! that channel byte for byte, whatever the upstream server did.
+
+use super::Call;
+
+/// A piece of the answer, handed over the moment it is known to belong to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Delta {
+    Text(String),
+    Reasoning(String),
+}
+
+/// A whole answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// May be empty: the model said nothing, or only repeated its reasoning.
+    pub text: String,
+    pub reasoning: String,
+    pub calls: Vec<Call>,
+    pub finish: Finish,
+    /// `None` when the upstream server does not count.
+    pub usage: Option<TokenUsage>,
+    /// The upstream server's own id, for its support desk.
+    pub response_id: Option<String>,
+}
+
+/// Why the model stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finish {
+    Stop,
+    /// Cut by the length limit: the last call, if any, may be incomplete.
+    Length,
+    ToolCalls,
+    ContentFilter,
+    /// A reason this server does not know, as the upstream server wrote it.
+    Unknown(String),
+}
+
+/// Tokens of one model call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TokenUsage {
+    pub input: u64,
+    pub output: u64,
+    /// The part of `input` that a prompt cache served.
+    pub cached_input: u64,
+    /// The part of `output` that was reasoning.
+    pub reasoning: u64,
+}
+
+/// What had arrived when an attempt failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Partial {
+    pub text: String,
+    pub reasoning: String,
+}
