@@ -16,6 +16,15 @@ mod probe;
 mod row;
 mod sqlite;
 mod sqlite_writer;
+mod writes;
+mod turns;
+mod transcript;
+pub mod sessions;
+mod scope;
+mod grants;
+mod events;
+pub mod claims_across_tenants;
+pub mod approvals;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,6 +40,7 @@ pub use conn::Conn;
 pub use error::{Cause, StoreError};
 pub use probe::{Fate, Probe};
 pub use row::{Arg, Row};
+pub use scope::{Rows, Scope};
 
 /// Where the rows live.
 #[derive(Clone, Debug)]

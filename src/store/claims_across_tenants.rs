@@ -1,0 +1,93 @@
+//! What crosses tenants by its nature: which turns lost their owner, which
+//! approvals are due. These only *name* rows; whatever is done about one of
+//! them is done within its tenant, under the session's lock, after a second
+//! look.
+
+use super::approvals::Due;
+use super::{Arg, Store, StoreError, Wall};
+use crate::base::Timestamp;
+use crate::model::id::{ProcessId, SessionId, TenantId, TurnId};
+
+/// A turn that runs, as its row says, on a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claimed {
+    pub tenant_id: TenantId,
+    pub session_id: SessionId,
+    pub turn_id: TurnId,
+    pub owner: Option<ProcessId>,
+    pub epoch: i64,
+}
+
+/// A deleted session whose rows are still there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hidden {
+    pub tenant_id: TenantId,
+    pub session_id: SessionId,
+}
+
+impl Store {
+    /// Running turns that are not `process`'s, oldest first.
+    pub async fn running_elsewhere_across_tenants(&self, process: ProcessId) -> Result<Vec<Claimed>, StoreError> {
+        const SQL: &str = "
+            select tenant_id, session_id, turn_id, owner, epoch from turn
+            where status = 'running' and (owner is null or owner <> $1) order by turn_id limit 1000";
+        let rows = self
+            .read(Wall::Across, move |conn| {
+                Box::pin(async move { conn.rows(SQL, &[process.into()]).await })
+            })
+            .await?;
+        let claimed = rows.iter().map(|row| {
+            Ok(Claimed {
+                tenant_id: row.id("tenant_id")?,
+                session_id: row.id("session_id")?,
+                turn_id: row.id("turn_id")?,
+                owner: row.opt_id("owner")?,
+                epoch: row.int("epoch")?,
+            })
+        });
+        claimed.collect()
+    }
+
+    /// Pending approvals that expire at `until` or before, soonest first, and
+    /// the first one after it.
+    pub async fn due_approvals_across_tenants(&self, limit: u32) -> Result<Vec<Due>, StoreError> {
+        const SQL: &str = "
+            select tenant_id, session_id, turn_id, approval_id, expires_at from approval
+            where status = 'pending' and expires_at is not null order by expires_at limit $1";
+        let rows = self
+            .read(Wall::Across, move |conn| {
+                Box::pin(async move { conn.rows(SQL, &[limit.into()]).await })
+            })
+            .await?;
+        let due = rows.iter().map(|row| {
+            Ok(Due {
+                tenant_id: row.id("tenant_id")?,
+                session_id: row.id("session_id")?,
+                turn_id: row.id("turn_id")?,
+                approval_id: row.id("approval_id")?,
+                expires_at: Timestamp(row.int("expires_at")?),
+            })
+        });
+        due.collect()
+    }
+
+    /// Deleted sessions without a turn that still runs.
+    pub async fn hidden_sessions_across_tenants(&self) -> Result<Vec<Hidden>, StoreError> {
+        const SQL: &str = "
+            select tenant_id, session_id from session
+            where deleted_at is not null and active_turn_id is null limit 1000";
+        let args: [Arg<'static>; 0] = [];
+        let rows = self
+            .read(Wall::Across, move |conn| {
+                Box::pin(async move { conn.rows(SQL, &args).await })
+            })
+            .await?;
+        let hidden = rows.iter().map(|row| {
+            Ok(Hidden {
+                tenant_id: row.id("tenant_id")?,
+                session_id: row.id("session_id")?,
+            })
+        });
+        hidden.collect()
+    }
+}

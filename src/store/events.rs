@@ -1,0 +1,240 @@
+//! The log as clients read it. An event row holds ids and the small state as of
+//! that event; bodies are joined here: those that never change from their rows,
+//! those that do from the event.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::scope::Rows;
+use super::transcript::message_record;
+use super::{Arg, Row, StoreError};
+use crate::base::Timestamp;
+use crate::model::approval::Approval;
+use crate::model::event::{
+    ApprovalData, CallData, Event, EventBody, EventType, MessageData, SessionData, TextData, TurnData,
+};
+use crate::model::id::{ApprovalId, CallId, MessageId, SessionId, TurnId};
+use crate::model::message::Message;
+use crate::model::record::{CallRecord, TurnRecord};
+use crate::model::session::Session;
+
+/// An event as stored.
+struct Stored {
+    seq: i64,
+    turn_id: Option<TurnId>,
+    kind: EventType,
+    at: Timestamp,
+    data: Value,
+}
+
+/// The bodies a page of events needs.
+#[derive(Default)]
+struct Bodies {
+    session: Option<Session>,
+    turns: HashMap<TurnId, TurnRecord>,
+    messages: HashMap<MessageId, Message>,
+    calls: HashMap<CallId, (CallRecord, Option<String>)>,
+    approvals: HashMap<ApprovalId, Approval>,
+}
+
+impl Rows<'_> {
+    /// Events after `after`, oldest first; of one turn where given. `None` when
+    /// the session does not exist for this scope.
+    pub async fn events(
+        &mut self,
+        session: SessionId,
+        turn: Option<TurnId>,
+        after: i64,
+        limit: u32,
+    ) -> Result<Option<Vec<Event>>, StoreError> {
+        const SQL: &str = "
+            select seq, turn_id, type, at, data from event
+            where tenant_id = $1 and session_id = $2 and seq > $3 and ($4 = 0 or turn_id = $5)
+            order by seq limit $6";
+        let Some(view) = self.session(session).await? else {
+            return Ok(None);
+        };
+        let args = [
+            self.tenant.into(),
+            session.into(),
+            after.into(),
+            Arg::Int(i64::from(turn.is_some())),
+            turn.into(),
+            limit.into(),
+        ];
+        let rows = self.conn.rows(SQL, &args).await?;
+        let stored: Vec<Stored> = rows.iter().map(stored).collect::<Result<_, _>>()?;
+        let mut bodies = self.bodies(session, &stored).await?;
+        bodies.session = Some(view);
+        let render = |event| bodies.render(session, event);
+        stored.into_iter().map(render).collect::<Result<_, _>>().map(Some)
+    }
+
+    async fn bodies(&mut self, session: SessionId, events: &[Stored]) -> Result<Bodies, StoreError> {
+        let mut bodies = Bodies::default();
+        for event in events {
+            if let Some(id) = id_in(&event.data, "turn_id").filter(|id| !bodies.turns.contains_key(id)) {
+                bodies.turns.extend(self.turn(session, id).await?.map(|turn| (id, turn)));
+            }
+            if let Some(id) = id_in(&event.data, "message_id").filter(|id| !bodies.messages.contains_key(id)) {
+                bodies.messages.extend(self.message(id).await?.map(|message| (id, message)));
+            }
+            if let Some(id) = id_in(&event.data, "call_id").filter(|id| !bodies.calls.contains_key(id)) {
+                let found = self.calls_with_results(session, &[id]).await?;
+                bodies.calls.extend(found.into_iter().map(|call| (id, call)));
+            }
+            if let Some(id) = id_in(&event.data, "approval_id").filter(|id| !bodies.approvals.contains_key(id)) {
+                let found = self.approvals_by_id(&[id]).await?;
+                bodies.approvals.extend(found.into_iter().map(|approval| (id, approval)));
+            }
+        }
+        Ok(bodies)
+    }
+
+    async fn message(&mut self, id: MessageId) -> Result<Option<Message>, StoreError> {
+        const MESSAGE: &str = "
+            select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at
+            from message where tenant_id = $1 and message_id = $2";
+        const CALLS: &str = "
+            select call_id from tool_call where tenant_id = $1 and turn_id = $2 and message_id = $3 order by position";
+        let Some(row) = self.conn.row(MESSAGE, &[self.tenant.into(), id.into()]).await? else {
+            return Ok(None);
+        };
+        let record = message_record(&row)?;
+        let args = [self.tenant.into(), record.turn_id.into(), id.into()];
+        let ids: Vec<CallId> = self.conn.rows(CALLS, &args).await?.iter().map(|row| row.id("call_id")).collect::<Result<_, _>>()?;
+        let session: SessionId = self.session_of_turn(record.turn_id).await?;
+        let calls = self.calls_with_results(session, &ids).await?;
+        // As of the message: proposed, nothing started.
+        let fresh = calls.into_iter().map(|(mut call, _)| {
+            call.status = crate::model::call::CallStatus::Proposed;
+            (call.exit_code, call.started_at, call.finished_at) = (None, None, None);
+            call.view(None)
+        });
+        Ok(Some(record.view(fresh.collect())))
+    }
+
+    async fn session_of_turn(&mut self, turn: TurnId) -> Result<SessionId, StoreError> {
+        const SQL: &str = "select session_id from turn where tenant_id = $1 and turn_id = $2";
+        let row = self.conn.row(SQL, &[self.tenant.into(), turn.into()]).await?;
+        row.ok_or_else(|| StoreError::corrupt("a message of no turn"))?.id("session_id")
+    }
+}
+
+impl Bodies {
+    fn render(&self, session_id: SessionId, event: Stored) -> Result<Event, StoreError> {
+        let body = self.body(&event)?;
+        Ok(Event {
+            id: event.seq.to_string(),
+            seq: event.seq,
+            body,
+            session_id,
+            turn_id: event.turn_id,
+            at: event.at,
+        })
+    }
+
+    fn body(&self, event: &Stored) -> Result<EventBody, StoreError> {
+        use EventType as T;
+        let data = &event.data;
+        Ok(match event.kind {
+            T::SessionCreated => EventBody::SessionCreated(self.session(data)?),
+            T::SessionUpdated => EventBody::SessionUpdated(self.session(data)?),
+            T::SessionStatus => EventBody::SessionStatus(self.session(data)?),
+            T::TurnQueued => EventBody::TurnQueued(self.turn(data)?),
+            T::TurnStarted => EventBody::TurnStarted(self.turn(data)?),
+            T::TurnWaiting => EventBody::TurnWaiting(self.turn(data)?),
+            T::TurnResumed => EventBody::TurnResumed(self.turn(data)?),
+            T::TurnCompleted => EventBody::TurnCompleted(self.turn(data)?),
+            T::TurnFailed => EventBody::TurnFailed(self.turn(data)?),
+            T::TurnCancelled => EventBody::TurnCancelled(self.turn(data)?),
+            T::MessageCompleted => EventBody::MessageCompleted(MessageData {
+                message: self.message(data)?.clone(),
+            }),
+            T::ReasoningCompleted => {
+                let message = self.message(data)?;
+                let text = message.reasoning.clone().unwrap_or_default();
+                EventBody::ReasoningCompleted(TextData { message_id: message.id, text })
+            }
+            T::ToolCallProposed => EventBody::ToolCallProposed(self.call(data)?),
+            T::ToolCallStarted => EventBody::ToolCallStarted(self.call(data)?),
+            T::ToolCallCompleted => EventBody::ToolCallCompleted(self.call(data)?),
+            T::ToolCallDenied => EventBody::ToolCallDenied(self.call(data)?),
+            T::ToolCallCancelled => EventBody::ToolCallCancelled(self.call(data)?),
+            T::ToolCallUnknown => EventBody::ToolCallUnknown(self.call(data)?),
+            T::ApprovalRequested => EventBody::ApprovalRequested(self.approval(data)?),
+            T::ApprovalResolved => EventBody::ApprovalResolved(self.approval(data)?),
+            T::ApprovalExpired => EventBody::ApprovalExpired(self.approval(data)?),
+            T::ApprovalSuperseded => EventBody::ApprovalSuperseded(self.approval(data)?),
+            T::ApprovalCancelled => EventBody::ApprovalCancelled(self.approval(data)?),
+            T::UsageUpdated => EventBody::UsageUpdated(read(data)?),
+            T::TodoUpdated => EventBody::TodoUpdated(read(data)?),
+            T::ModelRetrying => EventBody::ModelRetrying(read(data)?),
+        })
+    }
+
+    fn session(&self, data: &Value) -> Result<SessionData, StoreError> {
+        let session = self.session.as_ref().ok_or_else(missing)?;
+        overlaid(session, data).map(|session| SessionData { session })
+    }
+
+    fn turn(&self, data: &Value) -> Result<TurnData, StoreError> {
+        let turn = id_in(data, "turn_id").and_then(|id| self.turns.get(&id)).ok_or_else(missing)?;
+        let turn = overlaid(&turn.view(), data)?;
+        let reason = data.get("reason").map(read).transpose()?;
+        Ok(TurnData { turn, reason })
+    }
+
+    fn message(&self, data: &Value) -> Result<&Message, StoreError> {
+        id_in(data, "message_id").and_then(|id| self.messages.get(&id)).ok_or_else(missing)
+    }
+
+    fn call(&self, data: &Value) -> Result<CallData, StoreError> {
+        let found = id_in(data, "call_id").and_then(|id| self.calls.get(&id));
+        let (call, result) = found.ok_or_else(missing)?;
+        let mut as_of = overlaid(&call.view(None), data)?;
+        as_of.result = result.clone().filter(|_| as_of.status.is_settled());
+        Ok(CallData { tool_call: as_of })
+    }
+
+    fn approval(&self, data: &Value) -> Result<ApprovalData, StoreError> {
+        let approval = id_in(data, "approval_id").and_then(|id| self.approvals.get(&id)).ok_or_else(missing)?;
+        overlaid(approval, data).map(|approval| ApprovalData { approval })
+    }
+}
+
+/// `body` with the fields that the event holds as of its time in `state`.
+fn overlaid<T>(body: &T, data: &Value) -> Result<T, StoreError>
+where
+    T: serde::Serialize + serde::de::DeserializeOwned,
+{
+    let mut value = serde_json::to_value(body).map_err(|error| StoreError::corrupt(error.to_string()))?;
+    if let (Some(fields), Some(Value::Object(state))) = (value.as_object_mut(), data.get("state")) {
+        fields.extend(state.iter().map(|(key, value)| (key.clone(), value.clone())));
+    }
+    read(&value)
+}
+
+fn read<T: serde::de::DeserializeOwned>(value: &Value) -> Result<T, StoreError> {
+    T::deserialize(value).map_err(|error| StoreError::corrupt(format!("an event: {error}")))
+}
+
+fn missing() -> StoreError {
+    StoreError::corrupt("an event names a row that is not there")
+}
+
+fn id_in<K: crate::base::id::Kind>(data: &Value, key: &str) -> Option<crate::base::Id<K>> {
+    data.get(key)?.as_str()?.parse().ok()
+}
+
+fn stored(row: &Row) -> Result<Stored, StoreError> {
+    let name = row.text("type")?;
+    Ok(Stored {
+        seq: row.int("seq")?,
+        turn_id: row.opt_id("turn_id")?,
+        kind: EventType::from_name(&name).ok_or_else(|| StoreError::corrupt(format!("event type `{name}`")))?,
+        at: row.timestamp("at")?,
+        data: row.json("data")?,
+    })
+}

@@ -1,0 +1,328 @@
+//! Session rows. Locking a session is updating its row: whoever appends events
+//! does that first, so that commit order is the order of event numbers.
+
+use super::scope::Rows;
+use super::{Arg, Row, StoreError};
+use crate::base::Timestamp;
+use crate::model::id::SessionId;
+use crate::model::record::SessionRecord;
+use crate::model::session::{Metadata, RequiredAction, Session, SessionStatus};
+
+/// The columns a client may set, already checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewSession {
+    pub record: SessionRecord,
+    pub external_id: Option<String>,
+    pub title: Option<String>,
+    pub metadata: Metadata,
+    pub created_at: Timestamp,
+}
+
+/// A change of a session; `None` leaves a column as it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionPatch {
+    pub title: Option<Option<String>>,
+    pub external_id: Option<Option<String>>,
+    pub model: Option<Option<String>>,
+    pub instructions: Option<Option<String>>,
+    pub preset: Option<String>,
+    pub toolsets: Option<crate::model::session::ToolsetSelection>,
+    pub approvals: Option<crate::model::session::ApprovalPolicy>,
+    pub metadata: Option<Metadata>,
+}
+
+impl Rows<'_> {
+    /// Stores a session with `head_seq` 0; its first event follows in the same
+    /// transaction.
+    pub async fn add_session(&mut self, new: &NewSession) -> Result<(), StoreError> {
+        const SQL: &str = "
+            insert into session (tenant_id, session_id, user_id, external_id, title, model, instructions, preset,
+                toolsets, environment, approvals, metadata, status, head_seq, next_position, usage, todo, cwd,
+                created_at, updated_at)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, 0, $14, $15, $16, $17, $17)";
+        let record = &new.record;
+        let args = [
+            self.tenant.into(),
+            record.session_id.into(),
+            Arg::from(&record.user_id),
+            Arg::from(&new.external_id),
+            Arg::from(&new.title),
+            Arg::from(&record.model),
+            Arg::from(&record.instructions),
+            Arg::from(&record.preset),
+            Arg::json(&record.toolsets)?,
+            Arg::json(&record.environment)?,
+            Arg::json(&record.approvals)?,
+            Arg::json(&new.metadata)?,
+            Arg::from(record.status.name()),
+            Arg::json(&record.usage)?,
+            Arg::from(&record.todo),
+            Arg::from(&record.cwd),
+            new.created_at.into(),
+        ];
+        self.conn.execute(SQL, &args).await?;
+        Ok(())
+    }
+
+    /// Locks a session for this transaction and reads its state. Absent,
+    /// foreign and deleted sessions are `None`.
+    pub async fn lock_session(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
+        const SQL: &str = "
+            update session set head_seq = head_seq
+            where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null
+            returning session_id, user_id, model, instructions, preset, toolsets, environment, approvals, status,
+                head_seq, next_position, active_turn_id, usage, todo, cwd, deleted_at";
+        self.locked(SQL, id).await
+    }
+
+    /// As [`Rows::lock_session`], but a deleted session counts: its running turn
+    /// still has to end.
+    pub async fn lock_session_even_deleted(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
+        const SQL: &str = "
+            update session set head_seq = head_seq
+            where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)
+            returning session_id, user_id, model, instructions, preset, toolsets, environment, approvals, status,
+                head_seq, next_position, active_turn_id, usage, todo, cwd, deleted_at";
+        self.locked(SQL, id).await
+    }
+
+    async fn locked(&mut self, sql: &'static str, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
+        let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
+        let row = self.conn.row(sql, &args).await?;
+        row.map(|row| self.record(&row)).transpose()
+    }
+
+    /// Reads a session's state without locking it.
+    pub async fn session_record(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
+        const SQL: &str = "
+            select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, status,
+                head_seq, next_position, active_turn_id, usage, todo, cwd, deleted_at
+            from session
+            where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null";
+        let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
+        let row = self.conn.row(SQL, &args).await?;
+        row.map(|row| self.record(&row)).transpose()
+    }
+
+    /// Writes back what the lock's holder changed.
+    pub(super) async fn write_session(&mut self, session: &SessionRecord, at: Timestamp) -> Result<(), StoreError> {
+        const SQL: &str = "
+            update session set status = $3, head_seq = $4, next_position = $5, active_turn_id = $6, usage = $7,
+                todo = $8, cwd = $9, updated_at = $10
+            where tenant_id = $1 and session_id = $2";
+        let args = [
+            self.tenant.into(),
+            session.session_id.into(),
+            Arg::from(session.status.name()),
+            session.head_seq.into(),
+            session.next_position.into(),
+            session.active_turn_id.into(),
+            Arg::json(&session.usage)?,
+            Arg::from(&session.todo),
+            Arg::from(&session.cwd),
+            at.into(),
+        ];
+        self.conn.execute(SQL, &args).await?;
+        Ok(())
+    }
+
+    /// Changes what a client may change; call under the lock.
+    pub async fn patch_session(&mut self, id: SessionId, patch: &SessionPatch) -> Result<(), StoreError> {
+        const SQL: &str = "
+            update session set
+                title = case when $3 = 1 then $4 else title end,
+                external_id = case when $5 = 1 then $6 else external_id end,
+                model = case when $7 = 1 then $8 else model end,
+                instructions = case when $9 = 1 then $10 else instructions end,
+                preset = coalesce($11, preset),
+                toolsets = coalesce($12, toolsets),
+                approvals = coalesce($13, approvals),
+                metadata = coalesce($14, metadata)
+            where tenant_id = $1 and session_id = $2";
+        fn column(change: &Option<Option<String>>) -> [Arg<'_>; 2] {
+            let text = change.as_ref().and_then(Option::as_deref);
+            [Arg::Int(i64::from(change.is_some())), Arg::OptText(text)]
+        }
+        let [title, title_to] = column(&patch.title);
+        let [external, external_to] = column(&patch.external_id);
+        let [model, model_to] = column(&patch.model);
+        let [instructions, instructions_to] = column(&patch.instructions);
+        let args = [
+            self.tenant.into(),
+            id.into(),
+            title,
+            title_to,
+            external,
+            external_to,
+            model,
+            model_to,
+            instructions,
+            instructions_to,
+            Arg::from(&patch.preset),
+            Arg::opt_json(patch.toolsets.as_ref())?,
+            Arg::opt_json(patch.approvals.as_ref())?,
+            Arg::opt_json(patch.metadata.as_ref())?,
+        ];
+        self.conn.execute(SQL, &args).await?;
+        Ok(())
+    }
+
+    /// Hides a session at once; the rows go with [`Rows::purge_session`].
+    pub async fn hide_session(&mut self, id: SessionId, at: Timestamp) -> Result<(), StoreError> {
+        const SQL: &str = "update session set deleted_at = $3 where tenant_id = $1 and session_id = $2";
+        let args = [self.tenant.into(), id.into(), at.into()];
+        self.conn.execute(SQL, &args).await?;
+        self.conn.ring(id);
+        Ok(())
+    }
+
+    /// Removes everything of a deleted session.
+    pub async fn purge_session(&mut self, id: SessionId) -> Result<(), StoreError> {
+        const SQL: [&str; 7] = [
+            "delete from event where tenant_id = $1 and session_id = $2",
+            "delete from approval where tenant_id = $1 and session_id = $2",
+            "delete from standing_grant where tenant_id = $1 and session_id = $2",
+            "delete from tool_call where tenant_id = $1 and session_id = $2",
+            "delete from message where tenant_id = $1 and session_id = $2",
+            "delete from turn where tenant_id = $1 and session_id = $2",
+            "delete from session where tenant_id = $1 and session_id = $2",
+        ];
+        for sql in SQL {
+            self.conn.execute(sql, &[self.tenant.into(), id.into()]).await?;
+        }
+        Ok(())
+    }
+
+    /// One session as clients see it.
+    pub async fn session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError> {
+        const SQL: &str = "
+            select session_id, external_id, user_id, title, model, instructions, preset, toolsets, environment,
+                approvals, metadata, status, head_seq, active_turn_id, usage, created_at, updated_at
+            from session
+            where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null";
+        let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
+        let Some(row) = self.conn.row(SQL, &args).await? else {
+            return Ok(None);
+        };
+        let actions = self.required_actions(&[id]).await?;
+        let actions = actions.into_iter().map(|(_, action)| action).collect();
+        session_view(&row, actions).map(Some)
+    }
+
+    /// The session that a client named so.
+    pub async fn session_by_external_id(&mut self, external_id: &str) -> Result<Option<SessionId>, StoreError> {
+        const SQL: &str = "
+            select session_id from session
+            where tenant_id = $1 and external_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null";
+        let args = [self.tenant.into(), Arg::from(external_id), Arg::from(&self.user)];
+        let row = self.conn.row(SQL, &args).await?;
+        row.map(|row| row.id("session_id")).transpose()
+    }
+
+    /// Sessions, newest first, older than `before`.
+    pub async fn sessions(
+        &mut self,
+        before: Option<SessionId>,
+        external_id: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<Session>, StoreError> {
+        const SQL: &str = "
+            select session_id, external_id, user_id, title, model, instructions, preset, toolsets, environment,
+                approvals, metadata, status, head_seq, active_turn_id, usage, created_at, updated_at
+            from session
+            where tenant_id = $1 and user_id = coalesce($2, user_id) and deleted_at is null
+                and session_id < coalesce($3, 'ses_~') and ($4 = 0 or external_id = $5)
+            order by session_id desc limit $6";
+        let args = [
+            self.tenant.into(),
+            Arg::from(&self.user),
+            before.into(),
+            Arg::Int(i64::from(external_id.is_some())),
+            Arg::OptText(external_id),
+            limit.into(),
+        ];
+        let rows = self.conn.rows(SQL, &args).await?;
+        let ids: Vec<SessionId> = rows.iter().map(|row| row.id("session_id")).collect::<Result<_, _>>()?;
+        let mut actions = self.required_actions(&ids).await?;
+        rows.iter()
+            .zip(ids)
+            .map(|(row, id)| {
+                let own = actions.extract_if(.., |(session, _)| *session == id);
+                session_view(row, own.map(|(_, action)| action).collect())
+            })
+            .collect()
+    }
+
+    /// What waits for a person in these sessions.
+    async fn required_actions(&mut self, ids: &[SessionId]) -> Result<Vec<(SessionId, RequiredAction)>, StoreError> {
+        const SQL: &str = "
+            select session_id, approval_id, turn_id, title, expires_at from approval
+            where tenant_id = $1 and status = 'pending' and session_id = $2 order by approval_id";
+        let mut actions = Vec::new();
+        for id in ids {
+            for row in self.conn.rows(SQL, &[self.tenant.into(), (*id).into()]).await? {
+                let action = RequiredAction {
+                    kind: "approval".to_owned(),
+                    id: row.id("approval_id")?,
+                    turn_id: row.id("turn_id")?,
+                    summary: row.text("title")?,
+                    expires_at: row.opt_timestamp("expires_at")?,
+                };
+                actions.push((*id, action));
+            }
+        }
+        Ok(actions)
+    }
+
+    fn record(&self, row: &Row) -> Result<SessionRecord, StoreError> {
+        Ok(SessionRecord {
+            tenant_id: self.tenant,
+            session_id: row.id("session_id")?,
+            user_id: row.text("user_id")?,
+            model: row.opt_text("model")?,
+            instructions: row.opt_text("instructions")?,
+            preset: row.text("preset")?,
+            toolsets: row.json("toolsets")?,
+            environment: row.json("environment")?,
+            approvals: row.json("approvals")?,
+            status: named(&row.text("status")?)?,
+            head_seq: row.int("head_seq")?,
+            next_position: row.int("next_position")?,
+            active_turn_id: row.opt_id("active_turn_id")?,
+            usage: row.json("usage")?,
+            todo: row.text("todo")?,
+            cwd: row.opt_text("cwd")?,
+            deleted_at: row.opt_timestamp("deleted_at")?,
+        })
+    }
+}
+
+fn session_view(row: &Row, required_actions: Vec<RequiredAction>) -> Result<Session, StoreError> {
+    let status: SessionStatus = named(&row.text("status")?)?;
+    Ok(Session {
+        id: row.id("session_id")?,
+        external_id: row.opt_text("external_id")?,
+        user_id: row.text("user_id")?,
+        title: row.opt_text("title")?,
+        model: row.opt_text("model")?,
+        instructions: row.opt_text("instructions")?,
+        preset: row.text("preset")?,
+        toolsets: row.json("toolsets")?,
+        environment: row.json("environment")?,
+        approvals: row.json("approvals")?,
+        metadata: row.json("metadata")?,
+        status,
+        required_actions,
+        head_seq: row.int("head_seq")?,
+        active_turn_id: row.opt_id("active_turn_id")?,
+        usage: row.json("usage")?,
+        created_at: row.timestamp("created_at")?,
+        updated_at: row.timestamp("updated_at")?,
+    })
+}
+
+/// A value of an enum by its wire name, as status columns hold it.
+pub(super) fn named<T: serde::de::DeserializeOwned>(name: &str) -> Result<T, StoreError> {
+    serde_json::from_value(serde_json::Value::String(name.to_owned()))
+        .map_err(|_| StoreError::corrupt(format!("unknown name `{name}` in a status column")))
+}

@@ -1,0 +1,192 @@
+//! Turn rows: who runs them, how far they are, what waits behind them.
+
+use super::scope::Rows;
+use super::sessions::named;
+use super::{Arg, Row, StoreError};
+use crate::model::id::{SessionId, TurnId};
+use crate::model::record::TurnRecord;
+use crate::model::turn::TurnStatus;
+
+impl Rows<'_> {
+    pub(super) async fn add_turn(&mut self, turn: &TurnRecord) -> Result<(), StoreError> {
+        const SQL: &str = "
+            insert into turn (tenant_id, session_id, turn_id, user_id, status, stop_reason, input, options, owner,
+                epoch, step, cancel_requested, progress, usage, error, active_ms, active_since, created_at,
+                started_at, finished_at, first_seq, last_seq)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
+                $22)";
+        let args = [
+            self.tenant.into(),
+            turn.session_id.into(),
+            turn.turn_id.into(),
+            Arg::from(&turn.user_id),
+            Arg::from(turn.status.name()),
+            reason(turn)?,
+            Arg::json(&turn.input)?,
+            Arg::json(&turn.options)?,
+            turn.owner.into(),
+            turn.epoch.into(),
+            turn.step.into(),
+            turn.cancel_requested.into(),
+            Arg::json(&turn.progress)?,
+            Arg::json(&turn.usage)?,
+            Arg::opt_json(turn.error.as_ref())?,
+            turn.active_ms.into(),
+            turn.active_since.into(),
+            turn.created_at.into(),
+            turn.started_at.into(),
+            turn.finished_at.into(),
+            turn.first_seq.into(),
+            turn.last_seq.into(),
+        ];
+        self.conn.execute(SQL, &args).await?;
+        Ok(())
+    }
+
+    /// Writes back a turn's changeable columns; call under the session's lock.
+    pub(super) async fn write_turn(&mut self, turn: &TurnRecord) -> Result<(), StoreError> {
+        const SQL: &str = "
+            update turn set status = $3, stop_reason = $4, owner = $5, epoch = $6, step = $7, cancel_requested = $8,
+                progress = $9, usage = $10, error = $11, active_ms = $12, active_since = $13, started_at = $14,
+                finished_at = $15, last_seq = $16
+            where tenant_id = $1 and turn_id = $2";
+        let args = [
+            self.tenant.into(),
+            turn.turn_id.into(),
+            Arg::from(turn.status.name()),
+            reason(turn)?,
+            turn.owner.into(),
+            turn.epoch.into(),
+            turn.step.into(),
+            turn.cancel_requested.into(),
+            Arg::json(&turn.progress)?,
+            Arg::json(&turn.usage)?,
+            Arg::opt_json(turn.error.as_ref())?,
+            turn.active_ms.into(),
+            turn.active_since.into(),
+            turn.started_at.into(),
+            turn.finished_at.into(),
+            turn.last_seq.into(),
+        ];
+        self.conn.execute(SQL, &args).await?;
+        Ok(())
+    }
+
+    /// The fence: takes the turn's next step if it is still this owner's at
+    /// this step. `None` says that somebody else went on with it.
+    pub async fn fence_turn(&mut self, id: TurnId, epoch: i64, step: i64) -> Result<Option<TurnRecord>, StoreError> {
+        const SQL: &str = "
+            update turn set step = step + 1
+            where tenant_id = $1 and turn_id = $2 and epoch = $3 and step = $4 and status = 'running'
+            returning turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
+                cancel_requested, progress, usage, error, active_ms, active_since, created_at, started_at,
+                finished_at, first_seq, last_seq";
+        let args = [self.tenant.into(), id.into(), epoch.into(), step.into()];
+        let row = self.conn.row(SQL, &args).await?;
+        row.as_ref().map(turn_record).transpose()
+    }
+
+    /// One turn; absent and foreign ones are `None`.
+    pub async fn turn(&mut self, session: SessionId, id: TurnId) -> Result<Option<TurnRecord>, StoreError> {
+        const SQL: &str = "
+            select turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
+                cancel_requested, progress, usage, error, active_ms, active_since, created_at, started_at,
+                finished_at, first_seq, last_seq
+            from turn where tenant_id = $1 and session_id = $2 and turn_id = $3";
+        let args = [self.tenant.into(), session.into(), id.into()];
+        let row = self.conn.row(SQL, &args).await?;
+        row.as_ref().map(turn_record).transpose()
+    }
+
+    /// Turns of a session, newest first, older than `before`; with `status`
+    /// only those.
+    pub async fn turns(
+        &mut self,
+        session: SessionId,
+        status: Option<TurnStatus>,
+        before: Option<TurnId>,
+        limit: u32,
+    ) -> Result<Vec<TurnRecord>, StoreError> {
+        const SQL: &str = "
+            select turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
+                cancel_requested, progress, usage, error, active_ms, active_since, created_at, started_at,
+                finished_at, first_seq, last_seq
+            from turn
+            where tenant_id = $1 and session_id = $2 and turn_id < coalesce($3, 'turn_~')
+                and status = coalesce($4, status)
+            order by turn_id desc limit $5";
+        let args = [
+            self.tenant.into(),
+            session.into(),
+            before.into(),
+            Arg::OptText(status.map(TurnStatus::name)),
+            limit.into(),
+        ];
+        let rows = self.conn.rows(SQL, &args).await?;
+        rows.iter().map(turn_record).collect()
+    }
+
+    /// The head of the queue: the oldest turn that waits behind the active one.
+    pub async fn queue_head(&mut self, session: SessionId) -> Result<Option<TurnRecord>, StoreError> {
+        const SQL: &str = "
+            select turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
+                cancel_requested, progress, usage, error, active_ms, active_since, created_at, started_at,
+                finished_at, first_seq, last_seq
+            from turn where tenant_id = $1 and session_id = $2 and status = 'queued'
+            order by turn_id limit 1";
+        let row = self.conn.row(SQL, &[self.tenant.into(), session.into()]).await?;
+        row.as_ref().map(turn_record).transpose()
+    }
+
+    /// All turns that wait in the queue, oldest first.
+    pub async fn queued_turns(&mut self, session: SessionId) -> Result<Vec<TurnRecord>, StoreError> {
+        const SQL: &str = "
+            select turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
+                cancel_requested, progress, usage, error, active_ms, active_since, created_at, started_at,
+                finished_at, first_seq, last_seq
+            from turn where tenant_id = $1 and session_id = $2 and status = 'queued'
+            order by turn_id";
+        let rows = self.conn.rows(SQL, &[self.tenant.into(), session.into()]).await?;
+        rows.iter().map(turn_record).collect()
+    }
+
+    /// Asks the owner of a running turn to stop; rings for it.
+    pub async fn request_cancel(&mut self, session: SessionId, id: TurnId) -> Result<(), StoreError> {
+        const SQL: &str = "update turn set cancel_requested = 1 where tenant_id = $1 and turn_id = $2";
+        self.conn.execute(SQL, &[self.tenant.into(), id.into()]).await?;
+        self.conn.ring(session);
+        Ok(())
+    }
+}
+
+fn reason(turn: &TurnRecord) -> Result<Arg<'static>, StoreError> {
+    let name = turn.stop_reason.map(serde_json::to_value).transpose();
+    let name = name.map_err(|_| StoreError::corrupt("a stop reason without a name"))?;
+    Ok(Arg::from(name.and_then(|name| name.as_str().map(str::to_owned))))
+}
+
+pub(super) fn turn_record(row: &Row) -> Result<TurnRecord, StoreError> {
+    Ok(TurnRecord {
+        turn_id: row.id("turn_id")?,
+        session_id: row.id("session_id")?,
+        user_id: row.text("user_id")?,
+        status: named(&row.text("status")?)?,
+        stop_reason: row.opt_text("stop_reason")?.map(|name| named(&name)).transpose()?,
+        input: row.json("input")?,
+        options: row.json("options")?,
+        owner: row.opt_id("owner")?,
+        epoch: row.int("epoch")?,
+        step: row.int("step")?,
+        cancel_requested: row.int("cancel_requested")? != 0,
+        progress: row.json("progress")?,
+        usage: row.json("usage")?,
+        error: row.opt_json("error")?,
+        active_ms: row.int("active_ms")?,
+        active_since: row.opt_timestamp("active_since")?,
+        created_at: row.timestamp("created_at")?,
+        started_at: row.opt_timestamp("started_at")?,
+        finished_at: row.opt_timestamp("finished_at")?,
+        first_seq: row.int("first_seq")?,
+        last_seq: row.opt_int("last_seq")?,
+    })
+}

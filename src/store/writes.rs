@@ -1,0 +1,113 @@
+//! Carrying out what pure code decided: one [`Writes`] becomes a few statements
+//! under the session's lock. Here, and only here, events get their numbers.
+
+use super::scope::Rows;
+use super::{Arg, Kind, StoreError};
+use crate::base::Timestamp;
+use crate::model::id::TurnId;
+use crate::model::record::{NewEvent, SessionRecord, TurnRecord, Writes};
+
+impl Rows<'_> {
+    /// Writes everything and rings for the session. `session` is the record
+    /// under the lock with the changes to it; its `head_seq` grows by the number
+    /// of events. Answers the number of the first event.
+    pub async fn apply(
+        &mut self,
+        session: &mut SessionRecord,
+        writes: &Writes,
+        at: Timestamp,
+    ) -> Result<i64, StoreError> {
+        let id = session.session_id;
+        let first = session.head_seq + 1;
+        session.head_seq += i64::try_from(writes.events.len()).unwrap_or(0);
+        for turn in &writes.new_turns {
+            let mut turn = turn.clone();
+            turn.first_seq = seq_of(&writes.events, first, turn.turn_id, |_| true).unwrap_or(first);
+            self.add_turn(&turn).await?;
+        }
+        for turn in &writes.turns {
+            self.write_turn(&ended(turn, &writes.events, first)).await?;
+        }
+        for message in &writes.messages {
+            self.add_message(id, message).await?;
+        }
+        for call in &writes.new_calls {
+            self.add_call(id, call).await?;
+        }
+        for call in &writes.calls {
+            self.write_call(call).await?;
+        }
+        for approval in &writes.new_approvals {
+            self.add_approval(&session.user_id, approval).await?;
+        }
+        for update in &writes.approvals {
+            self.settle_approval(update).await?;
+        }
+        for grant in &writes.new_grants {
+            self.add_grant(&session.user_id, grant).await?;
+        }
+        for grant in &writes.used_grants {
+            self.use_grant(*grant, at).await?;
+        }
+        self.append(session, &writes.events, first, at).await?;
+        self.write_session(session, at).await?;
+        self.conn.ring(id);
+        Ok(first)
+    }
+
+    /// Inserts events in one statement, as rows of one JSON parameter.
+    async fn append(
+        &mut self,
+        session: &SessionRecord,
+        events: &[NewEvent],
+        first: i64,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        const SQLITE: &str = "
+            insert into event (tenant_id, session_id, seq, turn_id, epoch, type, at, data)
+            select $1, $2, value ->> '$.s', value ->> '$.t', value ->> '$.e', value ->> '$.k', $3, value ->> '$.d'
+            from json_each($4)";
+        const POSTGRES: &str = "
+            insert into event (tenant_id, session_id, seq, turn_id, epoch, type, at, data)
+            select $1, $2, r.s, r.t, r.e, r.k, $3, r.d
+            from json_to_recordset($4::json) as r(s bigint, t text, e bigint, k text, d text)";
+        if events.is_empty() {
+            return Ok(());
+        }
+        let rows: Vec<serde_json::Value> = events
+            .iter()
+            .zip(first..)
+            .map(|(event, seq)| {
+                serde_json::json!({"s": seq, "t": event.turn_id, "e": event.epoch, "k": event.kind.name(),
+                    "d": event.data.to_string()})
+            })
+            .collect();
+        let sql = match self.conn.dialect() {
+            Kind::Sqlite => SQLITE,
+            Kind::Postgres => POSTGRES,
+        };
+        let args = [
+            self.tenant.into(),
+            session.session_id.into(),
+            at.into(),
+            Arg::json(&rows)?,
+        ];
+        self.conn.execute(sql, &args).await?;
+        Ok(())
+    }
+}
+
+fn ended(turn: &TurnRecord, events: &[NewEvent], first: i64) -> TurnRecord {
+    let mut turn = turn.clone();
+    if turn.status.is_terminal() && turn.last_seq.is_none() {
+        turn.last_seq = seq_of(events, first, turn.turn_id, |event| event.kind.ends_turn());
+    }
+    turn
+}
+
+/// The number of a turn's first event that `picks`.
+fn seq_of(events: &[NewEvent], first: i64, turn: TurnId, picks: impl Fn(&NewEvent) -> bool) -> Option<i64> {
+    let mut numbered = events.iter().zip(first..);
+    let found = numbered.find(|(event, _)| event.turn_id == Some(turn) && picks(event));
+    found.map(|(_, seq)| seq)
+}
