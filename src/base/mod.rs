@@ -7,8 +7,11 @@
 pub mod clock;
 pub mod id;
 pub mod secret;
+pub mod similarity;
 pub mod text;
 pub mod time;
+#[cfg(test)]
+pub(crate) mod vectors;
 
 pub use clock::Clock;
 pub use id::Id;

@@ -3,6 +3,12 @@
 //! no list of tools here. A tool never writes to the store: what it wants
 //! written travels back with its result and is committed together with it.
 
+pub mod arguments;
+pub mod coerce;
+pub mod error_text;
+pub mod name_repair;
+pub mod toolset;
+
 use std::path::Path;
 use std::sync::Arc;
 

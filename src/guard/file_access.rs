@@ -1,0 +1,268 @@
+//! Which files the file tools may not touch, judged by name alone.
+//!
+//! A second line behind the sandbox and the workspace: it keeps an honest agent
+//! from reading a key or breaking a login by mistake. Links must be resolved
+//! before; `.` and `..` are resolved here, without looking at the disk.
+
+use std::path::{Component, Path, PathBuf};
+
+/// Why a file may not be touched; the text is for the model.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("`{0}` is a device that never ends or talks to the terminal")]
+    Device(String),
+    #[error("`{0}` may hold secrets and is not read; this is a precaution, not a wall")]
+    Unreadable(String),
+    #[error("`{0}` holds credentials or logins and is not written by tools")]
+    Unwritable(String),
+    #[error("`{0}` belongs to the system and is not written by tools")]
+    System(String),
+    #[error("`{0}` is the agent's own configuration and is not written by tools")]
+    OwnConfig(String),
+    #[error("`{0}` lies outside the folders that may be written")]
+    OutsideRoots(String),
+}
+
+/// The folders the judgement is relative to.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    pub home: PathBuf,
+    pub agent_home: PathBuf,
+    /// When not empty, nothing outside these is written.
+    pub write_roots: Vec<PathBuf>,
+}
+
+/// Below the agent's home.
+const UNREADABLE_OWN: &[&str] = &[
+    "auth.json",
+    "auth.lock",
+    ".anthropic_oauth.json",
+    ".env",
+    "webhook_subscriptions.json",
+    "auth/google_oauth.json",
+    "cache/bws_cache.json",
+];
+const UNREADABLE_OWN_TREES: &[&str] = &["skills/.hub", "mcp-tokens"];
+/// Anywhere, in any case.
+const UNREADABLE_NAMES: &[&str] = &[
+    ".env",
+    ".env.local",
+    ".env.development",
+    ".env.production",
+    ".env.test",
+    ".env.staging",
+    ".envrc",
+];
+
+const UNWRITABLE_OWN: &[&str] = &[".env", ".anthropic_oauth.json", "state.db"];
+const UNWRITABLE_OWN_TREES: &[&str] = &["sessions", "mcp-tokens", "pairing"];
+/// Below the user's home; the trees hold for what is inside them.
+const UNWRITABLE_HOME: &[&str] = &[".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials"];
+const UNWRITABLE_HOME_TREES: &[&str] = &[
+    ".ssh",
+    ".aws",
+    ".gnupg",
+    ".kube",
+    ".docker",
+    ".azure",
+    ".config/gh",
+    ".config/gcloud",
+];
+const UNWRITABLE_SYSTEM: &[&str] = &["/etc/sudoers", "/etc/passwd", "/etc/shadow"];
+const UNWRITABLE_SYSTEM_TREES: &[&str] = &["/etc/sudoers.d", "/etc/systemd"];
+
+const SYSTEM_TREES: &[&str] = &["/etc", "/boot", "/usr/lib/systemd", "/private/etc", "/private/var"];
+const SOCKETS: &[&str] = &["/var/run/docker.sock", "/run/docker.sock"];
+
+const DEVICES: &[&str] = &[
+    "zero", "random", "urandom", "full", "stdin", "tty", "console", "stdout", "stderr",
+];
+const PROCESS_FILES: &[&str] = &[
+    "environ",
+    "cmdline",
+    "maps",
+    "smaps",
+    "smaps_rollup",
+    "numa_maps",
+    "mem",
+    "auxv",
+    "pagemap",
+];
+
+impl Places {
+    /// Whether a file's content may be shown.
+    pub fn may_read(&self, path: &Path) -> Result<(), Refusal> {
+        let path = normalised(path);
+        if is_device(&path) {
+            return Err(Refusal::Device(shown(&path)));
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        let is_own = path.strip_prefix(&self.agent_home).is_ok_and(|inner| {
+            is_one_of(inner, UNREADABLE_OWN) || UNREADABLE_OWN_TREES.iter().any(|tree| inner.starts_with(tree))
+        });
+        if is_own || UNREADABLE_NAMES.contains(&name.as_str()) {
+            return Err(Refusal::Unreadable(shown(&path)));
+        }
+        Ok(())
+    }
+
+    /// Whether a file may be written: not the system's, not the agent's own
+    /// configuration, no login, and within the roots.
+    pub fn may_write(&self, path: &Path) -> Result<(), Refusal> {
+        let path = normalised(path);
+        if is_system(&path) {
+            return Err(Refusal::System(shown(&path)));
+        }
+        if path == self.agent_home.join("config.yaml") {
+            return Err(Refusal::OwnConfig(shown(&path)));
+        }
+        self.is_kept(&path)
+    }
+
+    /// The part of [`Places::may_write`] that is about credentials and roots.
+    fn is_kept(&self, path: &Path) -> Result<(), Refusal> {
+        let holds_login = is_one_of(path, UNWRITABLE_SYSTEM)
+            || UNWRITABLE_SYSTEM_TREES
+                .iter()
+                .any(|tree| is_inside(path, Path::new(tree)))
+            || is_kept_in(path, &self.home, UNWRITABLE_HOME, UNWRITABLE_HOME_TREES)
+            || is_kept_in(path, &self.agent_home, UNWRITABLE_OWN, UNWRITABLE_OWN_TREES);
+        if holds_login {
+            return Err(Refusal::Unwritable(shown(path)));
+        }
+        if !self.write_roots.is_empty() && !self.write_roots.iter().any(|root| path.starts_with(root)) {
+            return Err(Refusal::OutsideRoots(shown(path)));
+        }
+        Ok(())
+    }
+}
+
+/// The path without `.` and `..`, as text says it, not as the disk does.
+pub fn normalised(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => match plain.components().next_back() {
+                Some(Component::Normal(_)) => {
+                    plain.pop();
+                }
+                Some(Component::RootDir) => {}
+                _ => plain.push(".."),
+            },
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+fn is_one_of(path: &Path, names: &[&str]) -> bool {
+    names.iter().any(|name| path == Path::new(name))
+}
+
+fn is_kept_in(path: &Path, home: &Path, files: &[&str], trees: &[&str]) -> bool {
+    let inner = path.strip_prefix(home);
+    inner.is_ok_and(|inner| is_one_of(inner, files) || trees.iter().any(|tree| is_inside(inner, Path::new(tree))))
+}
+
+fn is_inside(path: &Path, tree: &Path) -> bool {
+    path != tree && path.starts_with(tree)
+}
+
+fn is_system(path: &Path) -> bool {
+    is_one_of(path, SOCKETS) || SYSTEM_TREES.iter().any(|tree| is_inside(path, Path::new(tree)))
+}
+
+/// Devices that block or never end, and the windows into a process.
+fn is_device(path: &Path) -> bool {
+    let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
+    match parts.as_slice() {
+        ["/", "dev", name] => DEVICES.contains(name),
+        ["/", "dev", "fd", "0" | "1" | "2"] => true,
+        ["/", "proc", .., "fd", "0" | "1" | "2"] => true,
+        ["/", "proc", _, .., name] => PROCESS_FILES.contains(name),
+        _ => false,
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::base::vectors;
+
+    fn places() -> Places {
+        Places {
+            home: "/home/alice".into(),
+            agent_home: "/home/alice/.hermes".into(),
+            write_roots: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn agrees_with_the_recorded_cases() {
+        for case in vectors::cases("file_access") {
+            let roots = case.input["write_roots"].as_array().into_iter().flatten();
+            let write_roots = roots.map(|root| root.as_str().unwrap().into()).collect();
+            let places = Places {
+                write_roots,
+                ..places()
+            };
+            let path = normalised(Path::new(case.text("path")));
+            case.check(&json!({
+                "read_blocked": places.may_read(&path).is_err(),
+                "write_blocked": places.is_kept(&path).is_err(),
+            }));
+        }
+    }
+
+    #[test]
+    fn devices_and_windows_into_processes_are_not_read() {
+        for path in [
+            "/dev/zero",
+            "/dev/fd/1",
+            "/proc/self/fd/0",
+            "/proc/self/environ",
+            "/proc/1/task/1/mem",
+            "/tmp/../dev/./tty",
+        ] {
+            assert!(
+                matches!(places().may_read(Path::new(path)), Err(Refusal::Device(_))),
+                "{path}"
+            );
+        }
+        for path in [
+            "/dev/null",
+            "/proc/cpuinfo",
+            "/proc/self/status",
+            "/srv/proc/1/environ",
+            "/proc/environ",
+        ] {
+            assert_eq!(places().may_read(Path::new(path)), Ok(()), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_system_and_the_own_configuration_are_not_written() {
+        for path in ["/etc/hosts", "/boot/grub/grub.cfg", "/srv/../etc/x", "/run/docker.sock"] {
+            assert!(
+                matches!(places().may_write(Path::new(path)), Err(Refusal::System(_))),
+                "{path}"
+            );
+        }
+        let own = places().may_write(Path::new("/home/alice/.hermes/config.yaml"));
+        assert!(matches!(own, Err(Refusal::OwnConfig(_))));
+        assert_eq!(places().may_write(Path::new("/etcetera/x")), Ok(()));
+    }
+
+    #[test]
+    fn dots_do_not_climb_above_the_root() {
+        assert_eq!(normalised(Path::new("/../../a/./b/..")), Path::new("/a"));
+        assert_eq!(normalised(Path::new("a/../../b")), Path::new("../b"));
+    }
+}

@@ -1,0 +1,85 @@
+//! Secrets in text that leaves the server or enters a model's context, masked.
+//!
+//! Rules are rows: a pattern whose group `s` is the secret, and the modes it
+//! holds in. Placeholders (`${TOKEN}`, `{password}`) are not secrets and stay;
+//! what is masked already stays as it is, so redacting twice changes nothing.
+
+mod rule;
+mod token;
+
+use regex::Regex;
+
+use crate::base::text::{first_chars, last_chars};
+
+/// Where the text comes from or goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Logs, messages, listings: assignments to secret-like names are masked.
+    Text,
+    /// As text, and credentials inside URLs as well: what a stranger will see.
+    Egress,
+    /// Source code and command output: assignments stay, or code would break.
+    Code,
+    /// A file's content: as code, with a marker that cannot be written back by
+    /// mistake as if it were the secret.
+    File,
+}
+
+impl Mode {
+    fn masks_assignments(self) -> bool {
+        matches!(self, Self::Text | Self::Egress)
+    }
+}
+
+/// Masks every secret that a rule knows.
+pub fn redact(text: &str, mode: Mode) -> String {
+    rule::apply(token::apply(text, mode), mode)
+}
+
+/// Masks the output of a command: as code, unless the command prints the
+/// environment.
+pub fn redact_output(text: &str, command: &str) -> String {
+    let mode = if prints_environment(command) {
+        Mode::Text
+    } else {
+        Mode::Code
+    };
+    redact(text, mode)
+}
+
+/// First six and last four characters of a long secret, nothing of a short one.
+pub fn mask(secret: &str) -> String {
+    // 18: enough stays hidden when ten characters are shown.
+    if secret.chars().nth(17).is_none() {
+        return "***".to_owned();
+    }
+    format!("{}...{}", first_chars(secret, 6), last_chars(secret, 4))
+}
+
+fn hidden(secret: &str, label: &str, mode: Mode) -> String {
+    if mode == Mode::File {
+        format!("«redacted:{label}…»")
+    } else {
+        mask(secret)
+    }
+}
+
+/// Whether a simple command of this text is one that lists variables.
+fn prints_environment(command: &str) -> bool {
+    command.split([';', '|', '&', '\n', '(']).any(|part| {
+        let program = part
+            .split_whitespace()
+            .find(|word| !word.contains('=') && *word != "sudo")
+            .unwrap_or_default();
+        let name = program.rsplit('/').next().unwrap_or_default();
+        ["env", "printenv", "set", "export", "declare", "typeset"].contains(&name)
+    })
+}
+
+#[allow(clippy::expect_used, reason = "constant patterns; the tests build every one")]
+fn compiled(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("constant pattern")
+}
+
+#[cfg(test)]
+mod tests;

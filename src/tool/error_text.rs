@@ -1,0 +1,96 @@
+//! Error texts the model reads.
+//!
+//! Text of a failure may quote anything, so what looks like the markup of a
+//! conversation is taken out before it is shown; the envelopes are always
+//! well-formed JSON.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::json;
+
+use crate::base::text;
+
+const PREFIX: &str = "[TOOL_ERROR] ";
+/// The longest text that is shown (the original's limit).
+const MAX_CHARS: usize = 2000;
+/// What is looked at; bounds the work on markup that hides in markup.
+const MAX_READ: usize = 2 * MAX_CHARS;
+
+#[allow(clippy::expect_used, reason = "a constant pattern; a test builds it")]
+static TAG: LazyLock<Regex> = LazyLock::new(|| {
+    let names = "tool_call|function_call|result|response|output|input|system|assistant|user";
+    Regex::new(&format!(r"(?is)<\s*/?\s*(?:{names})\s*/?\s*>|<!\[CDATA\[.*?\]\]>")).expect("constant pattern")
+});
+
+#[allow(clippy::expect_used, reason = "a constant pattern; a test builds it")]
+static FENCE: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\A\s*```[A-Za-z]*[ \t]*\n?|```\s*\z").expect("constant pattern"));
+
+/// The text of a failure, made harmless and short, with its prefix.
+pub fn sanitise(message: &str) -> String {
+    let mut clean = text::first_chars(message, MAX_READ).to_owned();
+    // Taking a tag out may join the halves of another.
+    while TAG.is_match(&clean) {
+        clean = TAG.replace_all(&clean, "").into_owned();
+    }
+    let clean = FENCE.replace_all(&clean, "");
+    if clean.chars().nth(MAX_CHARS).is_none() {
+        return format!("{PREFIX}{clean}");
+    }
+    format!("{PREFIX}{}...", text::first_chars(&clean, MAX_CHARS - 3))
+}
+
+/// `{"error": …}`: a refusal or a failure in our own words.
+pub fn envelope(message: &str) -> String {
+    json!({ "error": message }).to_string()
+}
+
+/// The envelope of a failure inside a tool: what kind it was and its text,
+/// which may come from outside.
+pub fn failed(kind: &str, message: &str) -> String {
+    envelope(&sanitise(&format!("Tool execution failed: {kind}: {message}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::base::vectors;
+
+    #[test]
+    fn agrees_with_the_recorded_cases() {
+        for case in vectors::cases("error_sanitise") {
+            let generate = &case.input["generate"];
+            let text = match generate["repeat"].as_str() {
+                Some(unit) => unit.repeat(usize::try_from(generate["times"].as_u64().unwrap()).unwrap()),
+                None => case.text("text").to_owned(),
+            };
+            let got = sanitise(&text);
+            if let Some(length) = case.expect["length"].as_u64() {
+                assert_eq!(got.chars().count() as u64, length, "{}", case.id);
+                assert!(got.ends_with(case.expect["ends_with"].as_str().unwrap()), "{}", case.id);
+            } else if case.tolerance == "stricter_ok" {
+                // Tags with blanks or a slash go too.
+                assert!(!got.contains('<'), "{}: {got}", case.id);
+            } else {
+                case.check(&Value::String(got));
+            }
+        }
+    }
+
+    #[test]
+    fn markup_hidden_in_markup_goes_too() {
+        assert_eq!(sanitise("<sys<system>tem>obey<![CDATA[x]]>"), "[TOOL_ERROR] obey");
+        let nested = "<user".repeat(2000) + &">".repeat(2000);
+        assert!(!sanitise(&nested).contains("<user>"));
+    }
+
+    #[test]
+    fn envelopes_are_json_whatever_they_quote() {
+        let read: Value = serde_json::from_str(&failed("io", "no \"file\"\n<user>")).unwrap();
+        assert_eq!(read["error"], "[TOOL_ERROR] Tool execution failed: io: no \"file\"\n");
+        assert_eq!(envelope("Unknown tool: x"), r#"{"error":"Unknown tool: x"}"#);
+    }
+}

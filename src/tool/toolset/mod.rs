@@ -1,0 +1,330 @@
+//! Which tools a selection of toolsets means.
+//!
+//! A [`Catalog`] is a value: the static toolsets merged with a snapshot of the
+//! registry. It knows names only; whether a tool is available is the registry's
+//! to say. Nothing here fails: an unknown name adds nothing and is reported.
+
+mod defined;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+/// One toolset as it was declared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Definition {
+    pub description: String,
+    pub tools: BTreeSet<String>,
+    /// Toolsets that are part of this one.
+    pub includes: Vec<String>,
+    /// A way of working rather than a bundle; disabling it keeps core tools.
+    pub is_posture: bool,
+}
+
+impl Definition {
+    fn of(description: &str, tools: BTreeSet<String>) -> Self {
+        Self {
+            description: description.to_owned(),
+            tools,
+            ..Self::default()
+        }
+    }
+
+    fn including(mut self, names: &[&str]) -> Self {
+        self.includes = names.iter().map(|name| (*name).to_owned()).collect();
+        self
+    }
+}
+
+/// A toolset as clients see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Info {
+    pub name: String,
+    pub description: String,
+    pub direct_tools: Vec<String>,
+    pub includes: Vec<String>,
+    pub resolved_tools: Vec<String>,
+    pub tool_count: usize,
+    pub is_composite: bool,
+}
+
+/// What a session asked for, as tool names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    pub tools: BTreeSet<String>,
+    /// Names that mean nothing here, for a warning.
+    pub unknown: Vec<String>,
+}
+
+/// Every toolset that can be named.
+#[derive(Clone, Debug)]
+pub struct Catalog {
+    defined: BTreeMap<String, Definition>,
+    registered: BTreeMap<String, BTreeSet<String>>,
+    aliases: BTreeMap<String, String>,
+}
+
+impl Catalog {
+    /// The static toolsets with what the registry holds: pairs of tool and
+    /// toolset, and of alias and toolset.
+    pub fn new<'a>(
+        tools: impl IntoIterator<Item = (&'a str, &'a str)>,
+        aliases: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Self {
+        let mut registered: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (tool, toolset) in tools {
+            registered
+                .entry(toolset.to_owned())
+                .or_default()
+                .insert(tool.to_owned());
+        }
+        let aliases = aliases
+            .into_iter()
+            .map(|(alias, toolset)| (alias.to_owned(), toolset.to_owned()))
+            .collect();
+        Self {
+            defined: defined::toolsets(),
+            registered,
+            aliases,
+        }
+    }
+
+    /// Adds a custom toolset, or replaces one.
+    pub fn define(&mut self, name: &str, definition: Definition) {
+        self.defined.insert(name.to_owned(), definition);
+    }
+
+    /// Whether the name may stand in a selection; legacy names are not valid.
+    pub fn is_valid(&self, name: &str) -> bool {
+        is_all(name) || self.find(name).is_some()
+    }
+
+    /// Every toolset by the name to show, sorted; one of a tool server under
+    /// its alias.
+    pub fn names(&self) -> Vec<String> {
+        let registered = self.registered.keys().map(|toolset| {
+            let alias = self
+                .aliases
+                .iter()
+                .find(|(_, target)| *target == toolset)
+                .map(|(alias, _)| alias);
+            alias.filter(|_| toolset.starts_with("mcp-")).unwrap_or(toolset)
+        });
+        let names: BTreeSet<&String> = self.defined.keys().chain(registered).collect();
+        names.into_iter().cloned().collect()
+    }
+
+    /// The toolset of this name: static and registered tools together.
+    pub fn find(&self, name: &str) -> Option<Definition> {
+        let registered = self.registered.get(name);
+        if let Some(definition) = self.defined.get(name) {
+            let mut definition = definition.clone();
+            definition.tools.extend(registered.into_iter().flatten().cloned());
+            return Some(definition);
+        }
+        if let Some(tools) = registered {
+            return Some(Definition::of(&format!("Plugin toolset: {name}"), tools.clone()));
+        }
+        let tools = self.registered.get(self.aliases.get(name)?)?;
+        Some(Definition::of(&format!("MCP server '{name}' tools"), tools.clone()))
+    }
+
+    /// Every tool of a toolset and of all it includes. Loops end by themselves.
+    pub fn resolve(&self, name: &str) -> BTreeSet<String> {
+        self.resolve_many([name])
+    }
+
+    /// The union of several toolsets.
+    pub fn resolve_many<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> BTreeSet<String> {
+        let mut open: Vec<String> = names.into_iter().map(str::to_owned).collect();
+        let mut seen = BTreeSet::new();
+        let mut tools = BTreeSet::new();
+        while let Some(name) = open.pop() {
+            if !seen.insert(name.clone()) {
+                continue;
+            }
+            if is_all(&name) {
+                open.extend(self.names());
+            } else if let Some(definition) = self.find(&name) {
+                tools.extend(definition.tools);
+                open.extend(definition.includes);
+            }
+        }
+        tools
+    }
+
+    /// The tools of the enabled toolsets (none given: all) without those of the
+    /// disabled ones.
+    pub fn select(&self, enabled: Option<&[String]>, disabled: &[String]) -> Selection {
+        let mut selection = Selection::default();
+        match enabled {
+            None => selection.tools = self.resolve("all"),
+            Some(names) => {
+                for name in names {
+                    match self.named(name) {
+                        Some(tools) => selection.tools.extend(tools),
+                        None => selection.unknown.push(name.clone()),
+                    }
+                }
+            }
+        }
+        for name in disabled {
+            match self.removed_by(name) {
+                Some(tools) => selection.tools.retain(|tool| !tools.contains(tool)),
+                None => selection.unknown.push(name.clone()),
+            }
+        }
+        selection
+    }
+
+    /// What clients are told about a toolset.
+    pub fn info(&self, name: &str) -> Option<Info> {
+        let definition = self.find(name)?;
+        let resolved_tools: Vec<String> = self.resolve(name).into_iter().collect();
+        Some(Info {
+            name: name.to_owned(),
+            description: definition.description,
+            direct_tools: definition.tools.into_iter().collect(),
+            is_composite: !definition.includes.is_empty(),
+            includes: definition.includes,
+            tool_count: resolved_tools.len(),
+            resolved_tools,
+        })
+    }
+
+    fn named(&self, name: &str) -> Option<BTreeSet<String>> {
+        if self.is_valid(name) {
+            Some(self.resolve(name))
+        } else {
+            defined::legacy(name)
+        }
+    }
+
+    /// Disabling a platform's bundle or a posture takes only what it adds to
+    /// the core, so that it never strips a session bare.
+    fn removed_by(&self, name: &str) -> Option<BTreeSet<String>> {
+        let Some(definition) = self.find(name) else {
+            return self.named(name);
+        };
+        if !name.starts_with("hermes-") && !definition.is_posture {
+            return self.named(name);
+        }
+        let core = defined::core();
+        let included = definition.includes.iter().filter_map(|include| self.find(include));
+        let tools = included
+            .flat_map(|included| included.tools)
+            .chain(definition.tools.iter().cloned());
+        Some(tools.filter(|tool| !core.contains(tool)).collect())
+    }
+}
+
+fn is_all(name: &str) -> bool {
+    name == "all" || name == "*"
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::base::vectors;
+
+    fn strings(value: &Value) -> Vec<String> {
+        value
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|item| item.as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    /// The catalog of a case: static toolsets, or with its own added.
+    fn catalog(input: &Value) -> Catalog {
+        let mut catalog = Catalog::new([], []);
+        for (name, toolset) in input["define"].as_object().into_iter().flatten() {
+            let tools = strings(&toolset["tools"]).into_iter().collect();
+            catalog.define(
+                name,
+                Definition {
+                    includes: strings(&toolset["includes"]),
+                    ..Definition::of("", tools)
+                },
+            );
+        }
+        catalog
+    }
+
+    #[test]
+    fn agrees_with_the_recorded_cases() {
+        for case in vectors::cases("toolset_resolution") {
+            let catalog = catalog(&case.input);
+            let toolset = case.text("toolset");
+            let got = match case.text("op") {
+                "resolve" => json!(catalog.resolve(toolset)),
+                "is_valid" => json!(catalog.is_valid(toolset)),
+                "resolve_many" => {
+                    json!(catalog.resolve_many(strings(&case.input["toolsets"]).iter().map(String::as_str)))
+                }
+                "select" => {
+                    let enabled = case.input["enabled"]
+                        .as_array()
+                        .map(|_| strings(&case.input["enabled"]));
+                    json!(
+                        catalog
+                            .select(enabled.as_deref(), &strings(&case.input["disabled"]))
+                            .tools
+                    )
+                }
+                op => panic!("{}: unknown op {op}", case.id),
+            };
+            case.check(&got);
+        }
+    }
+
+    #[test]
+    fn registered_tools_join_their_toolset() {
+        let catalog = Catalog::new(
+            [
+                ("read_terminal", "terminal"),
+                ("mcp__docs__find", "mcp-docs"),
+                ("paint", "studio"),
+            ],
+            [("docs", "mcp-docs")],
+        );
+        let names = |set: BTreeSet<String>| set.into_iter().collect::<Vec<_>>();
+        assert_eq!(
+            names(catalog.resolve("terminal")),
+            ["process", "read_terminal", "terminal"]
+        );
+        assert_eq!(names(catalog.resolve("docs")), ["mcp__docs__find"]);
+        assert_eq!(names(catalog.resolve("mcp-docs")), ["mcp__docs__find"]);
+        assert!(catalog.names().contains(&"docs".to_owned()) && !catalog.names().contains(&"mcp-docs".to_owned()));
+        assert!(catalog.resolve("*").contains("paint"));
+        assert_eq!(catalog.info("studio").unwrap().description, "Plugin toolset: studio");
+    }
+
+    #[test]
+    fn unknown_names_are_reported_and_change_nothing() {
+        let catalog = Catalog::new([], []);
+        let selection = catalog.select(Some(&["todo".into(), "nope".into()]), &["neither".into()]);
+        assert_eq!(selection.tools, BTreeSet::from(["todo".to_owned()]));
+        assert_eq!(selection.unknown, ["nope", "neither"]);
+    }
+
+    #[test]
+    fn disabling_a_platform_takes_only_what_it_adds() {
+        let catalog = Catalog::new([], []);
+        let discord = catalog.select(Some(&["hermes-discord".into()]), &["hermes-gateway".into()]);
+        assert_eq!(discord.tools, catalog.resolve("hermes-cli"));
+        let coding = catalog.select(Some(&["coding".into()]), &["coding".into()]);
+        assert_eq!(coding.tools.len(), 32);
+    }
+
+    #[test]
+    fn info_tells_what_a_toolset_is_made_of() {
+        let info = Catalog::new([], []).info("debugging").unwrap();
+        assert_eq!(info.includes, ["web", "file"]);
+        assert_eq!(info.direct_tools, ["process", "terminal"]);
+        assert!(info.is_composite && info.tool_count == info.resolved_tools.len() && info.tool_count == 8);
+    }
+}

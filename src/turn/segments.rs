@@ -1,0 +1,166 @@
+//! Which calls of one model answer may run side by side.
+//!
+//! A pure plan over what each call declared to touch. Segments run one after
+//! another; within a parallel one no call writes what another reads or writes.
+
+use std::path::{Path, PathBuf};
+
+use crate::model::call::Footprint;
+
+/// Where a call stands in the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// Counts from 0.
+    pub segment: u32,
+    /// Whether the calls of the segment run together or in their order.
+    pub parallel: bool,
+}
+
+/// Plans the calls of one answer; the slots are in the order of the calls.
+pub fn plan(calls: &[Footprint]) -> Vec<Slot> {
+    let mut slots = Vec::with_capacity(calls.len());
+    let mut segment = 0;
+    let mut was_parallel = None;
+    for group in groups(calls) {
+        let parallel = 1 < group;
+        // Sequential neighbours are one segment.
+        if was_parallel.is_some_and(|was| was || parallel) {
+            segment += 1;
+        }
+        was_parallel = Some(parallel);
+        slots.extend(std::iter::repeat_n(Slot { segment, parallel }, group));
+    }
+    slots
+}
+
+/// Sizes of the longest runs of calls that do not disturb each other.
+fn groups(calls: &[Footprint]) -> Vec<usize> {
+    let mut groups = Vec::new();
+    let mut run: &[Footprint] = &[];
+    for (place, call) in calls.iter().enumerate() {
+        let from = place - run.len();
+        if run.iter().any(|earlier| disturbs(earlier, call)) {
+            groups.push(run.len());
+            run = calls.get(place..=place).unwrap_or_default();
+        } else {
+            run = calls.get(from..=place).unwrap_or_default();
+        }
+    }
+    if !run.is_empty() {
+        groups.push(run.len());
+    }
+    groups
+}
+
+/// Whether the order of two calls matters.
+fn disturbs(a: &Footprint, b: &Footprint) -> bool {
+    use Footprint::{Alone, Parallel, Reads, Writes};
+    match (a, b) {
+        (Alone, _) | (_, Alone) => true,
+        (Parallel, _) | (_, Parallel) | (Reads(_), Reads(_)) => false,
+        (Reads(a) | Writes(a), Reads(b) | Writes(b)) => a.iter().any(|a| b.iter().any(|b| overlap(a, b))),
+    }
+}
+
+/// Equal, or one lies inside the other.
+fn overlap(a: &Path, b: &Path) -> bool {
+    a.starts_with(b) || b.starts_with(a)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::base::vectors;
+
+    /// What the tools of the recorded cases declare.
+    fn footprint(cwd: &Path, call: &Value) -> Footprint {
+        let args: Value = serde_json::from_str(call["arguments"].as_str().unwrap()).unwrap_or_default();
+        if !args.is_object() {
+            return Footprint::Alone;
+        }
+        let path = args["path"]
+            .as_str()
+            .filter(|path| !path.trim().is_empty())
+            .map(|path| vec![cwd.join(path)]);
+        match call["name"].as_str().unwrap() {
+            "read_file" => path.map_or(Footprint::Alone, Footprint::Reads),
+            "search_files" => Footprint::Reads(path.unwrap_or_else(|| vec![cwd.to_owned()])),
+            "write_file" | "patch" => path.map_or(Footprint::Alone, Footprint::Writes),
+            "ha_get_state" | "ha_list_entities" | "ha_list_services" | "session_search" | "skill_view"
+            | "skills_list" | "vision_analyze" | "web_extract" | "web_search" | "image_generate" => Footprint::Parallel,
+            _ => Footprint::Alone,
+        }
+    }
+
+    /// The plan as the recorded cases write it: `[kind, ids]` per segment.
+    fn written(calls: &[Value], slots: &[Slot]) -> Value {
+        let mut segments: Vec<(u32, &str, Vec<&Value>)> = Vec::new();
+        for (call, slot) in calls.iter().zip(slots) {
+            match segments.last_mut() {
+                Some((segment, _, ids)) if *segment == slot.segment => ids.push(&call["id"]),
+                _ => {
+                    let kind = if slot.parallel { "parallel" } else { "sequential" };
+                    segments.push((slot.segment, kind, vec![&call["id"]]));
+                }
+            }
+        }
+        segments.into_iter().map(|(_, kind, ids)| json!([kind, ids])).collect()
+    }
+
+    #[test]
+    fn agrees_with_the_recorded_cases() {
+        for case in vectors::cases("parallel_segments") {
+            let cwd = Path::new(case.text("cwd"));
+            let calls = case.input["calls"].as_array().unwrap();
+            let footprints: Vec<Footprint> = calls.iter().map(|call| footprint(cwd, call)).collect();
+            case.check(&written(calls, &plan(&footprints)));
+        }
+    }
+
+    #[test]
+    fn segments_count_up_and_a_lone_call_is_sequential() {
+        let reads = |path: &str| Footprint::Reads(vec![path.into()]);
+        let writes = |path: &str| Footprint::Writes(vec![path.into()]);
+        let slots = plan(&[
+            reads("/a"),
+            reads("/b"),
+            writes("/a/x"),
+            Footprint::Alone,
+            reads("/a"),
+            reads("/a"),
+        ]);
+        let got: Vec<(u32, bool)> = slots.iter().map(|slot| (slot.segment, slot.parallel)).collect();
+        assert_eq!(
+            got,
+            [(0, true), (0, true), (1, false), (1, false), (2, true), (2, true)]
+        );
+        assert_eq!(plan(&[]), []);
+    }
+
+    #[test]
+    fn no_parallel_segment_holds_calls_that_disturb_each_other() {
+        let pool = [
+            Footprint::Parallel,
+            Footprint::Alone,
+            Footprint::Reads(vec!["/w/a".into()]),
+            Footprint::Writes(vec!["/w/a/b".into()]),
+            Footprint::Writes(vec!["/w/ab".into(), "/x".into()]),
+        ];
+        // Every sequence of five calls out of the pool.
+        for number in 0..pool.len().pow(5) {
+            let calls: Vec<Footprint> = (0..5)
+                .map(|at| pool[number / pool.len().pow(at) % pool.len()].clone())
+                .collect();
+            let slots = plan(&calls);
+            for (i, a) in slots.iter().enumerate() {
+                for (j, b) in slots.iter().enumerate().skip(i + 1) {
+                    assert!(a.segment <= b.segment, "{calls:?}");
+                    let together = a.segment == b.segment && a.parallel;
+                    assert!(!(together && disturbs(&calls[i], &calls[j])), "{calls:?}: {i} and {j}");
+                }
+            }
+        }
+    }
+}
