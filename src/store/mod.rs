@@ -5,17 +5,23 @@
 //! All commits pass [`Store::write`]; whoever waits for news is rung after the
 //! COMMIT and never before it.
 
+pub mod across_tenants;
 mod bell;
 mod conn;
+pub mod dialect;
 mod error;
 mod job;
+pub mod keys;
 mod lock;
+pub mod node;
 mod open;
 mod postgres;
 mod probe;
+pub mod process;
 mod row;
 mod sqlite;
 mod sqlite_writer;
+pub mod tenants;
 
 use std::path::PathBuf;
 use std::sync::Arc;
