@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use super::{Bell, Conn, Fate, Probe, StoreError};
 
 /// No step of the product needs a tenth of this; it ends what hangs.
-const LIMIT: Duration = Duration::from_secs(30);
+pub(super) const LIMIT: Duration = Duration::from_secs(30);
 
 type Verdict = Result<(), StoreError>;
 type Work = Box<dyn for<'c> FnOnce(&'c mut Conn) -> BoxFuture<'c, Verdict> + Send>;

@@ -5,14 +5,19 @@
 //! All commits pass [`Store::write`]; whoever waits for news is rung after the
 //! COMMIT and never before it.
 
+pub mod across_tenants;
 mod bell;
 mod conn;
+pub mod dialect;
 mod error;
 mod job;
+pub mod keys;
 mod lock;
+pub mod node;
 mod open;
 mod postgres;
 mod probe;
+pub mod process;
 mod row;
 mod sqlite;
 mod sqlite_writer;
@@ -25,6 +30,7 @@ mod grants;
 mod events;
 pub mod claims_across_tenants;
 pub mod approvals;
+pub mod tenants;
 
 use std::path::PathBuf;
 use std::sync::Arc;

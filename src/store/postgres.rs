@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 use crate::base::Secret;
 
 use super::conn::Link;
-use super::job::{Attempt, Hooks, Job, bounded};
+use super::job::{Attempt, Hooks, Job, LIMIT, bounded};
 use super::{Conn, Fate, StoreError, Wall};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("migrations/postgres");
@@ -48,6 +48,10 @@ impl Database {
             .statement_cache_capacity(STATEMENTS)
             .disable_statement_logging();
         let mut link = connected(&options).await?;
+        // A migration that moves rows must see them: the walls are forced.
+        sqlx::query("select set_config('app.across', 'on', false)")
+            .execute(&mut link)
+            .await?;
         MIGRATIONS.run(&mut link).await?;
         let takes_role = role(&mut link).await?;
         // A connection that will not close is closed by being dropped.
@@ -131,13 +135,13 @@ impl Database {
     }
 
     async fn commit(&self, transaction: Transaction<'static, Postgres>) -> Result<(), StoreError> {
-        let done = bounded(async { transaction.commit().await.map_err(StoreError::of_commit) }).await;
-        match done {
-            Ok(()) => {
+        match tokio::time::timeout(LIMIT, transaction.commit()).await {
+            Ok(Ok(())) => {
                 self.hooks.commits.fetch_add(1, Ordering::Relaxed);
                 Ok(())
             }
-            Err(error) => Err(error),
+            Ok(Err(error)) => Err(StoreError::of_commit(error)),
+            Err(_) => Err(StoreError::unclear("the database does not answer")),
         }
     }
 
@@ -159,12 +163,24 @@ impl Database {
         let sql = format!("{begin}{role}; select {named}");
         let mut spare = self.pool.size();
         loop {
-            let begun = bounded(async { Ok(self.pool.begin_with(AssertSqlSafe(sql.clone())).await?) }).await;
+            let begun = bounded(async { Ok(self.pool.begin_with(AssertSqlSafe(sql.clone())).await) }).await?;
             match begun {
-                Err(StoreError::Unavailable(_)) if 0 < spare && !self.pool.is_closed() => spare -= 1,
-                other => return other,
+                Err(error) if 0 < spare && is_dead_line(&error) => spare -= 1,
+                other => return Ok(other?),
             }
         }
+    }
+}
+
+/// Whether the connection was gone before it was used: the server closed it
+/// (08, 57P: the reason may still be in the pipe) or the line broke.
+fn is_dead_line(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::Protocol(_) => true,
+        sqlx::Error::Database(said) => said
+            .code()
+            .is_some_and(|code| code.starts_with("08") || code.starts_with("57P")),
+        _ => false,
     }
 }
 

@@ -3,7 +3,7 @@
 //! A pure plan over what each call declared to touch. Segments run one after
 //! another; within a parallel one no call writes what another reads or writes.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::model::call::Footprint;
 

@@ -1,0 +1,2 @@
+-- The walls between tenants are Postgres's: SQLite has no row-level security,
+-- and one process is its only user. This file keeps the numbers equal.

@@ -1,0 +1,60 @@
+//! The few things the two databases say differently, side by side. All other
+//! SQL is one text for both.
+
+use crate::base::{Clock, Timestamp};
+
+use super::{Conn, Kind, StoreError};
+
+/// The instant that leases are measured by: the database's own on Postgres,
+/// where the clocks of many machines meet; the process's on SQLite.
+pub async fn now(conn: &mut Conn, clock: &Clock) -> Result<Timestamp, StoreError> {
+    match conn.dialect() {
+        Kind::Sqlite => Ok(clock.now()),
+        Kind::Postgres => {
+            let sql = "select (extract(epoch from clock_timestamp()) * 1000)::bigint as now";
+            conn.row(sql, &[])
+                .await?
+                .ok_or_else(|| StoreError::bug("no clock"))?
+                .timestamp("now")
+        }
+    }
+}
+
+/// Makes transactions that name the same subject follow one another, until each
+/// ends. On SQLite every write follows every other already.
+pub async fn one_at_a_time(conn: &mut Conn, subject: &str) -> Result<(), StoreError> {
+    match conn.dialect() {
+        Kind::Sqlite => Ok(()),
+        Kind::Postgres => {
+            let sql = "select pg_advisory_xact_lock(hashtextextended($1, 0))";
+            conn.execute(sql, &[subject.into()]).await.map(|_| ())
+        }
+    }
+}
+
+/// Processes other than `$1` that are gone: the lease ended before `$2`, or the
+/// node `$3` is ours and its file lock says that nobody else runs on it, or (on
+/// Postgres) the lock that a process holds for its life is free. Asking takes
+/// that lock shared, so that two who ask do not see each other.
+pub(super) const fn dead_processes(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Sqlite => {
+            "select process_id from process where process_id <> $1 and (expires_at <= $2 or node_id = $3) order by process_id"
+        }
+        Kind::Postgres => {
+            "select process_id from process where process_id <> $1 and (expires_at <= $2 or node_id = $3 \
+             or pg_try_advisory_xact_lock_shared(hashtextextended(process_id, 0))) order by process_id"
+        }
+    }
+}
+
+/// Whether the process `$1` can be alive at the instant `$2`; no row: dead.
+pub(super) const fn living_process(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Sqlite => "select process_id from process where process_id = $1 and $2 < expires_at",
+        Kind::Postgres => {
+            "select process_id from process where process_id = $1 and $2 < expires_at \
+             and not pg_try_advisory_xact_lock_shared(hashtextextended(process_id, 0))"
+        }
+    }
+}

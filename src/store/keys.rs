@@ -1,0 +1,98 @@
+//! API keys as rows. Only the hash of a key is ever here; to find the owner of
+//! a hash is a question across tenants. Whether a key is expired or may do
+//! something is decided by whoever reads it.
+
+use crate::base::Timestamp;
+use crate::model::id::{KeyId, TenantId};
+
+use super::{Arg, Conn, Row, Store, StoreError, Wall};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRecord {
+    pub tenant_id: TenantId,
+    pub key_id: KeyId,
+    pub user_id: String,
+    pub name: String,
+    pub hash: String,
+    pub scopes: Vec<String>,
+    /// The only tools the key may use; `None` is no ceiling.
+    pub tools: Option<Vec<String>>,
+    pub created_at: Timestamp,
+    pub expires_at: Option<Timestamp>,
+    pub revoked_at: Option<Timestamp>,
+}
+
+pub async fn add(store: &Store, key: KeyRecord) -> Result<(), StoreError> {
+    store
+        .write(Wall::Tenant(key.tenant_id), "key.created", move |conn| {
+            Box::pin(async move { insert(conn, &key).await })
+        })
+        .await
+}
+
+/// Newest first, at most `limit`, those made before `after`.
+pub async fn list(
+    store: &Store,
+    tenant: TenantId,
+    after: Option<KeyId>,
+    limit: u32,
+) -> Result<Vec<KeyRecord>, StoreError> {
+    store
+        .read(Wall::Tenant(tenant), move |conn| {
+            Box::pin(async move {
+                let sql = "select tenant_id, key_id, user_id, name, hash, scopes, tools, created_at, expires_at, revoked_at \
+                           from api_key where tenant_id = $1 and ($2 is null or key_id < $2) order by key_id desc limit $3";
+                let rows = conn.rows(sql, &[tenant.into(), after.into(), limit.into()]).await?;
+                rows.iter().map(decoded).collect()
+            })
+        })
+        .await
+}
+
+/// Whether there is such a key. It keeps the instant of its first revocation.
+pub async fn revoke(store: &Store, tenant: TenantId, key: KeyId) -> Result<bool, StoreError> {
+    let now = store.clock().now();
+    store
+        .write(Wall::Tenant(tenant), "key.revoked", move |conn| {
+            Box::pin(async move {
+                let sql =
+                    "update api_key set revoked_at = coalesce(revoked_at, $3) where tenant_id = $1 and key_id = $2";
+                Ok(conn.execute(sql, &[tenant.into(), key.into(), now.into()]).await? == 1)
+            })
+        })
+        .await
+}
+
+pub(super) async fn insert(conn: &mut Conn, key: &KeyRecord) -> Result<(), StoreError> {
+    let sql = "insert into api_key \
+               (tenant_id, key_id, user_id, name, hash, scopes, tools, created_at, expires_at, revoked_at) \
+               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+    let args = [
+        key.tenant_id.into(),
+        key.key_id.into(),
+        (&key.user_id).into(),
+        (&key.name).into(),
+        (&key.hash).into(),
+        Arg::json(&key.scopes)?,
+        Arg::opt_json(key.tools.as_ref())?,
+        key.created_at.into(),
+        key.expires_at.into(),
+        key.revoked_at.into(),
+    ];
+    conn.execute(sql, &args).await.map(|_| ())
+}
+
+pub(super) fn decoded(row: &Row) -> Result<KeyRecord, StoreError> {
+    Ok(KeyRecord {
+        tenant_id: row.id("tenant_id")?,
+        key_id: row.id("key_id")?,
+        user_id: row.text("user_id")?,
+        name: row.text("name")?,
+        hash: row.text("hash")?,
+        scopes: row.json("scopes")?,
+        tools: row.opt_json("tools")?,
+        created_at: row.timestamp("created_at")?,
+        expires_at: row.opt_timestamp("expires_at")?,
+        revoked_at: row.opt_timestamp("revoked_at")?,
+    })
+}
