@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::base::Secret;
 
+use super::original;
 use super::section::Section;
 
 #[derive(Clone, Debug)]
@@ -38,6 +39,7 @@ const MIN_API_KEY_BYTES: usize = 16;
 
 impl Auth {
     pub(super) fn read(section: &mut Section<'_>) -> Self {
+        section.ignore(original::AUTH);
         Self {
             api_key: section.secret("api_key", "16 or more visible ASCII characters", is_strong_token),
             jwt: section.section("jwt", Jwt::read),

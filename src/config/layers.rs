@@ -74,7 +74,8 @@ pub(super) fn merge(sources: &Sources, problems: &mut Vec<Problem>) -> Result<No
             tree.overlay(Node::at_path(path, verbatim(value, Origin::Variable(name.to_owned()))));
         }
     }
-    for (name, value) in &sources.environment {
+    let set = sources.environment.iter().filter(|(_, value)| !value.is_empty());
+    for (name, value) in set {
         if let Some(rest) = name.strip_prefix(PREFIX) {
             overlay_variable(&mut tree, name, rest, value, problems);
         }

@@ -34,6 +34,8 @@ pub enum Isolation {
 impl Terminal {
     pub(super) fn read(section: &mut Section<'_>) -> Self {
         section.ignore(original::TERMINAL);
+        // A file that asks for a container must not get the host instead.
+        section.choice("backend", &[("local", ())], ());
         Self {
             isolation: section.choice(
                 "isolation",

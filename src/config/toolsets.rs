@@ -1,5 +1,6 @@
 //! `platform_toolsets`: which toolsets a session has when nobody says so.
 
+use super::original;
 use super::section::Section;
 
 /// The toolsets of sessions by the door they came in through. The original
@@ -9,37 +10,9 @@ pub struct PlatformToolsets {
     pub api_server: Vec<String>,
 }
 
-/// Doors of the original that this server does not have.
-const ELSEWHERE: &[&str] = &[
-    "acp",
-    "bluebubbles",
-    "cli",
-    "cron",
-    "dingtalk",
-    "discord",
-    "email",
-    "feishu",
-    "gateway",
-    "homeassistant",
-    "matrix",
-    "mattermost",
-    "qqbot",
-    "signal",
-    "slack",
-    "sms",
-    "telegram",
-    "tui",
-    "webhook",
-    "wecom",
-    "wecom_callback",
-    "weixin",
-    "whatsapp",
-    "yuanbao",
-];
-
 impl PlatformToolsets {
     pub(super) fn read(section: &mut Section<'_>) -> Self {
-        section.ignore(ELSEWHERE);
+        section.ignore(original::PLATFORMS);
         Self {
             api_server: section.texts_or("api_server", &["hermes-api-server"]),
         }
