@@ -1,1 +1,3 @@
+//! HTTP only. No SQL, no tool logic.
 
+pub mod auth;

@@ -1,1 +1,108 @@
+//! The configuration, read once: defaults, then the YAML file, then the
+//! environment, then flags, merged as one tree and read into typed sections.
+//!
+//! Nothing else in the server reads a variable or a configuration file. A key
+//! has one line in the file of its section; a wrong value or an unknown key
+//! stops the start and says what is allowed.
 
+mod agent;
+mod approvals;
+mod auth;
+mod check;
+mod error;
+mod layers;
+mod log;
+mod nearest;
+mod node;
+mod openai;
+mod original;
+mod section;
+mod server;
+mod store;
+mod terminal;
+mod toolsets;
+mod yaml;
+
+#[cfg(test)]
+mod tests;
+
+pub use agent::{Agent, Recovery};
+pub use approvals::{Approvals, ContainerGuard, Mode, OnAsk, OnExpiry};
+pub use auth::{Auth, Jwt};
+pub use error::{ConfigError, Problem};
+pub use layers::{Flags, Sources, process_environment};
+pub use log::{Format, Level, Log};
+pub use node::Origin;
+pub use openai::OpenAi;
+pub use section::Setting;
+pub use server::{Lease, Server};
+pub use store::Store;
+pub use terminal::{Isolation, Terminal};
+pub use toolsets::PlatformToolsets;
+
+use section::{Findings, Section};
+
+/// Everything the server was told, and what it assumes where it was told nothing.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub server: Server,
+    pub store: Store,
+    pub lease: Lease,
+    pub auth: Auth,
+    /// The model that answers where a session names none.
+    pub model: Option<String>,
+    pub openai: OpenAi,
+    pub agent: Agent,
+    pub approvals: Approvals,
+    /// Commands that nobody is asked about: rule names, literal text or globs.
+    pub command_allowlist: Vec<String>,
+    pub terminal: Terminal,
+    pub log: Log,
+    pub platform_toolsets: PlatformToolsets,
+    /// Keys of the original's configuration that mean nothing here.
+    pub ignored: Vec<String>,
+    settings: Vec<Setting>,
+}
+
+impl Config {
+    /// Merges the layers and reads them. With no sources at all it gives the
+    /// defaults.
+    pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
+        let mut found = Findings::default();
+        let tree = layers::merge(sources, &mut found.problems)?;
+        let mut root = Section::root(tree, &mut found);
+        let mut config = Self::read(&mut root);
+        root.ignore(original::TOP_LEVEL);
+        root.finish();
+        if !found.problems.is_empty() {
+            return Err(ConfigError::Invalid(found.problems));
+        }
+        config.ignored = found.ignored;
+        config.settings = found.settings;
+        Ok(config)
+    }
+
+    fn read(root: &mut Section<'_>) -> Self {
+        Self {
+            server: root.section("server", Server::read),
+            store: root.section("store", Store::read),
+            lease: root.section("lease", Lease::read),
+            auth: root.section("auth", Auth::read),
+            model: openai::read_model(root),
+            openai: root.section("openai", OpenAi::read),
+            agent: root.section("agent", Agent::read),
+            approvals: root.section("approvals", Approvals::read),
+            command_allowlist: root.texts("command_allowlist"),
+            terminal: root.section("terminal", Terminal::read),
+            log: root.section("log", Log::read),
+            platform_toolsets: root.section("platform_toolsets", PlatformToolsets::read),
+            ignored: Vec::new(),
+            settings: Vec::new(),
+        }
+    }
+
+    /// Every key in force, secrets redacted, in the order of the sections.
+    pub fn effective(&self) -> &[Setting] {
+        &self.settings
+    }
+}

@@ -30,10 +30,17 @@ impl FromStr for Cursor {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let number = |digits: &str| {
             let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-            if plain { digits.parse::<i64>().map_err(|_| ParseCursorError) } else { Err(ParseCursorError) }
+            if plain {
+                digits.parse::<i64>().map_err(|_| ParseCursorError)
+            } else {
+                Err(ParseCursorError)
+            }
         };
         let (seq, d) = text.split_once('.').unwrap_or((text, "0"));
-        Ok(Self { seq: number(seq)?, d: number(d)?.unsigned_abs() })
+        Ok(Self {
+            seq: number(seq)?,
+            d: number(d)?.unsigned_abs(),
+        })
     }
 }
 
@@ -46,7 +53,18 @@ mod tests {
         assert_eq!("12.7".parse(), Ok(Cursor { seq: 12, d: 7 }));
         assert_eq!("12".parse(), Ok(Cursor { seq: 12, d: 0 }));
         assert_eq!(Cursor { seq: 3, d: 1 }.to_string(), "3.1");
-        for text in ["", ".", "1.", ".1", "-1", "1.2.3", "+1", "1e3", "99999999999999999999", "１"] {
+        for text in [
+            "",
+            ".",
+            "1.",
+            ".1",
+            "-1",
+            "1.2.3",
+            "+1",
+            "1e3",
+            "99999999999999999999",
+            "１",
+        ] {
             assert_eq!(text.parse::<Cursor>(), Err(ParseCursorError), "{text}");
         }
     }

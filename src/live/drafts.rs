@@ -64,15 +64,30 @@ pub struct Drafts {
 
 impl Drafts {
     pub fn new(turn: TurnId, base_seq: i64) -> Self {
-        Self { turn, base_seq, last_d: 0, texts: Vec::new(), pieces: VecDeque::new() }
+        Self {
+            turn,
+            base_seq,
+            last_d: 0,
+            texts: Vec::new(),
+            pieces: VecDeque::new(),
+        }
     }
 
     /// Adds a piece of text to an item.
     pub fn push(&mut self, item: Item, text: &str) {
-        let index = self.texts.iter().position(|known| known.item == item).unwrap_or_else(|| {
-            self.texts.push(Text { item, kept: String::new(), dropped: 0, done_at: None });
-            self.texts.len() - 1
-        });
+        let index = self
+            .texts
+            .iter()
+            .position(|known| known.item == item)
+            .unwrap_or_else(|| {
+                self.texts.push(Text {
+                    item,
+                    kept: String::new(),
+                    dropped: 0,
+                    done_at: None,
+                });
+                self.texts.len() - 1
+            });
         let Some(entry) = self.texts.get_mut(index) else { return };
         let start = entry.dropped + entry.kept.len();
         entry.kept.push_str(text);
@@ -85,7 +100,12 @@ impl Drafts {
             self.pieces.retain(|piece| piece.item != item || dropped < piece.end);
         }
         self.last_d += 1;
-        self.pieces.push_back(Piece { d: self.last_d, item, start, end });
+        self.pieces.push_back(Piece {
+            d: self.last_d,
+            item,
+            start,
+            end,
+        });
     }
 
     /// The item is final with the durable event `seq`.
@@ -95,9 +115,20 @@ impl Drafts {
                 text.done_at = Some(seq);
             }
         }
-        let mut kept: usize = self.texts.iter().filter(|text| text.done_at.is_some()).map(|text| text.kept.len()).sum();
+        let mut kept: usize = self
+            .texts
+            .iter()
+            .filter(|text| text.done_at.is_some())
+            .map(|text| text.kept.len())
+            .sum();
         while FINISHED_KEPT < kept {
-            let Some(oldest) = self.texts.iter().position(|text| text.done_at.is_some_and(|at| at < seq)) else { break };
+            let Some(oldest) = self
+                .texts
+                .iter()
+                .position(|text| text.done_at.is_some_and(|at| at < seq))
+            else {
+                break;
+            };
             let gone = self.texts.remove(oldest);
             kept -= gone.kept.len();
             self.pieces.retain(|piece| piece.item != gone.item);
@@ -106,7 +137,10 @@ impl Drafts {
 
     /// The text of an item so far (of output: what is kept).
     pub fn text(&self, item: Item) -> Option<&str> {
-        self.texts.iter().find(|text| text.item == item).map(|text| text.kept.as_str())
+        self.texts
+            .iter()
+            .find(|text| text.item == item)
+            .map(|text| text.kept.as_str())
     }
 
     /// Frames after `d` for a reader that has seen durable events up to `seq`,
@@ -118,7 +152,12 @@ impl Drafts {
         }
         let last = match until {
             None => u64::MAX,
-            Some(picks) => self.pieces.iter().rev().find(|piece| picks(piece.item)).map_or(0, |piece| piece.d),
+            Some(picks) => self
+                .pieces
+                .iter()
+                .rev()
+                .find(|piece| picks(piece.item))
+                .map_or(0, |piece| piece.d),
         };
         let first = self.pieces.partition_point(|piece| piece.d <= d);
         let mut joined: Vec<Piece> = Vec::new();
@@ -140,11 +179,20 @@ impl Drafts {
             return None;
         }
         let start = piece.start.max(text.dropped);
-        let content = text.kept.get(start - text.dropped..piece.end - text.dropped)?.to_owned();
+        let content = text
+            .kept
+            .get(start - text.dropped..piece.end - text.dropped)?
+            .to_owned();
         let body = match piece.item {
             Item::Started(message_id) => EventBody::MessageStarted(MessageStartedData { message_id }),
-            Item::Message(message_id) => EventBody::MessageDelta(TextData { message_id, text: content }),
-            Item::Reasoning(message_id) => EventBody::ReasoningDelta(TextData { message_id, text: content }),
+            Item::Message(message_id) => EventBody::MessageDelta(TextData {
+                message_id,
+                text: content,
+            }),
+            Item::Reasoning(message_id) => EventBody::ReasoningDelta(TextData {
+                message_id,
+                text: content,
+            }),
             Item::Output(tool_call_id, stream) => EventBody::ToolCallOutputDelta(OutputData {
                 tool_call_id,
                 stream,
@@ -157,7 +205,9 @@ impl Drafts {
 }
 
 fn ceil_boundary(text: &str, at: usize) -> usize {
-    (at..=text.len()).find(|index| text.is_char_boundary(*index)).unwrap_or(text.len())
+    (at..=text.len())
+        .find(|index| text.is_char_boundary(*index))
+        .unwrap_or(text.len())
 }
 
 #[cfg(test)]
@@ -192,7 +242,10 @@ mod tests {
         assert_eq!(texts(&frames), ["r:hm", "m:ab"]);
         assert_eq!(frames[1].d, 3);
         assert_eq!(texts(&drafts.frames(5, 2, None)), ["m:b"]);
-        assert!(drafts.frames(4, 0, None).is_empty(), "the reader has to see the restart first");
+        assert!(
+            drafts.frames(4, 0, None).is_empty(),
+            "the reader has to see the restart first"
+        );
     }
 
     #[test]
@@ -213,11 +266,16 @@ mod tests {
             drafts.push(item, &chunk);
         }
         let frames = drafts.frames(1, 0, None);
-        let EventBody::ToolCallOutputDelta(data) = &frames[0].body else { panic!("{frames:?}") };
-        let all: usize = frames.iter().map(|frame| match &frame.body {
-            EventBody::ToolCallOutputDelta(data) => data.text.len(),
-            _ => 0,
-        }).sum();
+        let EventBody::ToolCallOutputDelta(data) = &frames[0].body else {
+            panic!("{frames:?}")
+        };
+        let all: usize = frames
+            .iter()
+            .map(|frame| match &frame.body {
+                EventBody::ToolCallOutputDelta(data) => data.text.len(),
+                _ => 0,
+            })
+            .sum();
         assert!(all < 700_000, "{all}");
         assert!(data.skipped_bytes.is_some());
     }

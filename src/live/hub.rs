@@ -24,7 +24,12 @@ struct Channel {
 impl Hub {
     fn channel(&self, session: SessionId) -> Arc<Channel> {
         let mut channels = lock(&self.channels);
-        let fresh = || Arc::new(Channel { drafts: Mutex::new(None), changed: watch::channel(()).0 });
+        let fresh = || {
+            Arc::new(Channel {
+                drafts: Mutex::new(None),
+                changed: watch::channel(()).0,
+            })
+        };
         Arc::clone(channels.entry(session).or_insert_with(fresh))
     }
 
@@ -32,7 +37,10 @@ impl Hub {
     fn release(&self, session: SessionId) {
         let mut channels = lock(&self.channels);
         // One reference is the map's, one the caller's.
-        if channels.get(&session).is_some_and(|channel| Arc::strong_count(channel) <= 2) {
+        if channels
+            .get(&session)
+            .is_some_and(|channel| Arc::strong_count(channel) <= 2)
+        {
             channels.remove(&session);
         }
     }
@@ -42,14 +50,24 @@ impl Hub {
         let channel = self.channel(session);
         *lock(&channel.drafts) = Some(Drafts::new(turn, base_seq));
         channel.changed.send_replace(());
-        Writer { hub: self.clone(), session, turn, channel }
+        Writer {
+            hub: self.clone(),
+            session,
+            turn,
+            channel,
+        }
     }
 
     /// Reads the drafts of a session from now on.
     pub fn read(&self, session: SessionId) -> Reader {
         let channel = self.channel(session);
         let changed = channel.changed.subscribe();
-        Reader { hub: self.clone(), session, channel, changed }
+        Reader {
+            hub: self.clone(),
+            session,
+            channel,
+            changed,
+        }
     }
 
     /// Channels alive; a test of leaks reads it.
@@ -74,7 +92,10 @@ pub struct Writer {
 impl Writer {
     /// A handle for a task that adds pieces, such as a running command.
     pub fn pen(&self) -> Pen {
-        Pen { channel: Arc::clone(&self.channel), turn: self.turn }
+        Pen {
+            channel: Arc::clone(&self.channel),
+            turn: self.turn,
+        }
     }
 
     /// Voids what is in flight: numbering starts again after `base_seq`.
@@ -86,7 +107,11 @@ impl Writer {
     /// The text of an item so far.
     pub fn text(&self, item: Item) -> String {
         let drafts = lock(&self.channel.drafts);
-        drafts.as_ref().and_then(|drafts| drafts.text(item)).unwrap_or_default().to_owned()
+        drafts
+            .as_ref()
+            .and_then(|drafts| drafts.text(item))
+            .unwrap_or_default()
+            .to_owned()
     }
 }
 
@@ -116,7 +141,10 @@ impl Pen {
     }
 
     fn change(&self, work: impl FnOnce(&mut Drafts)) {
-        if let Some(drafts) = lock(&self.channel.drafts).as_mut().filter(|drafts| drafts.turn == self.turn) {
+        if let Some(drafts) = lock(&self.channel.drafts)
+            .as_mut()
+            .filter(|drafts| drafts.turn == self.turn)
+        {
             work(drafts);
         }
         self.channel.changed.send_replace(());
@@ -141,9 +169,18 @@ impl Reader {
 
     /// Frames that follow; see [`Drafts::frames`]. Empty when the drafts are of
     /// another turn than `turn`, where one is given.
-    pub fn frames(&self, turn: Option<TurnId>, seq: i64, d: u64, until: Option<&dyn Fn(Item) -> bool>) -> (Option<TurnId>, Vec<Frame>) {
+    pub fn frames(
+        &self,
+        turn: Option<TurnId>,
+        seq: i64,
+        d: u64,
+        until: Option<&dyn Fn(Item) -> bool>,
+    ) -> (Option<TurnId>, Vec<Frame>) {
         let drafts = lock(&self.channel.drafts);
-        match drafts.as_ref().filter(|drafts| turn.is_none_or(|turn| turn == drafts.turn)) {
+        match drafts
+            .as_ref()
+            .filter(|drafts| turn.is_none_or(|turn| turn == drafts.turn))
+        {
             Some(drafts) => (Some(drafts.turn), drafts.frames(seq, d, until)),
             None => (None, Vec::new()),
         }

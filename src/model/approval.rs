@@ -136,7 +136,13 @@ pub struct Approval {
 
 /// Digest of what a person is shown: tool, arguments, directory, backend and
 /// findings, SHA-256 in hex over their JSON.
-pub fn digest(tool: &str, arguments: &serde_json::Value, cwd: Option<&str>, backend: &str, findings: &[Finding]) -> String {
+pub fn digest(
+    tool: &str,
+    arguments: &serde_json::Value,
+    cwd: Option<&str>,
+    backend: &str,
+    findings: &[Finding],
+) -> String {
     let shown = serde_json::json!([tool, arguments, cwd, backend, findings]);
     let hash = Sha256::digest(shown.to_string().as_bytes());
     hash.iter().map(|byte| format!("{byte:02x}")).collect()

@@ -319,7 +319,13 @@ mod tests {
 
     #[test]
     fn names_agree_with_the_wire() {
-        for name in ["session.created", "turn.resumed", "tool_call.unknown", "approval.cancelled", "model.retrying"] {
+        for name in [
+            "session.created",
+            "turn.resumed",
+            "tool_call.unknown",
+            "approval.cancelled",
+            "model.retrying",
+        ] {
             let kind = EventType::from_name(name).unwrap();
             assert_eq!(kind.name(), name);
             assert_eq!(serde_json::to_value(kind).unwrap(), name);

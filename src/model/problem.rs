@@ -176,7 +176,10 @@ impl Problem {
     }
 
     pub fn with_field(mut self, pointer: impl Into<String>, detail: impl Into<String>) -> Self {
-        self.errors.push(FieldProblem { pointer: pointer.into(), detail: detail.into() });
+        self.errors.push(FieldProblem {
+            pointer: pointer.into(),
+            detail: detail.into(),
+        });
         self
     }
 

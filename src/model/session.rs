@@ -57,7 +57,10 @@ fn local() -> String {
 
 impl Default for EnvironmentSpec {
     fn default() -> Self {
-        Self { backend: local(), cwd: None }
+        Self {
+            backend: local(),
+            cwd: None,
+        }
     }
 }
 

@@ -49,9 +49,13 @@ pub struct Place<'a> {
 pub enum Judged {
     Allow,
     /// A person has to decide.
-    Ask { findings: Vec<Finding> },
+    Ask {
+        findings: Vec<Finding>,
+    },
     /// Never, whoever would allow it; the text goes to the model.
-    Deny { message: String },
+    Deny {
+        message: String,
+    },
 }
 
 /// Something the model can call.

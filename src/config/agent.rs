@@ -1,0 +1,47 @@
+//! `agent`: the limits of a turn and of the patience with a model.
+
+use std::time::Duration;
+
+use super::original;
+use super::section::Section;
+
+#[derive(Clone, Debug)]
+pub struct Agent {
+    /// Model calls of one turn.
+    pub max_turns: u32,
+    /// Wall time of one turn, parked time not counted.
+    pub max_duration: Duration,
+    /// Longest silence within a turn, parked time not counted.
+    pub inactivity: Duration,
+    pub api_max_retries: u32,
+    /// The first pause before a retry; it doubles.
+    pub retry_base: Duration,
+    pub recovery: Recovery,
+}
+
+/// What happens to a call whose outcome a crash hid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// The model is told that the outcome is unknown and goes on.
+    Continue,
+    /// A person decides first.
+    Ask,
+}
+
+impl Agent {
+    pub(super) fn read(section: &mut Section<'_>) -> Self {
+        section.ignore(original::AGENT);
+        Self {
+            max_turns: section.number("max_turns", 90, 1..=10_000),
+            max_duration: section.seconds("max_seconds", 1800, 1..=604_800),
+            inactivity: section.seconds("inactivity_seconds", 1800, 1..=604_800),
+            api_max_retries: section.number("api_max_retries", 3, 0..=20),
+            retry_base: section.seconds("retry_base_seconds", 2, 0..=60),
+            recovery: section.choice(
+                "recovery",
+                &[("continue", Recovery::Continue), ("ask", Recovery::Ask)],
+                Recovery::Continue,
+            ),
+        }
+    }
+}
