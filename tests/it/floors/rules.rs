@@ -25,8 +25,13 @@ const FLOORS: [&[&str]; 10] = [
     &["main"],
 ];
 
-/// Imports on one floor that are allowed: who may use whom.
-const NEIGHBOURS: [(&str, &str); 3] = [("config", "model"), ("guard", "model"), ("tool", "live")];
+/// Imports on one floor that are allowed: who may use whom. Never both ways.
+const NEIGHBOURS: [(&str, &str); 4] = [
+    ("model", "guard"),
+    ("config", "model"),
+    ("config", "guard"),
+    ("tool", "live"),
+];
 
 const MAX_LINES: usize = 500;
 

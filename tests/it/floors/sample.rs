@@ -42,6 +42,7 @@ fn an_upward_import_is_refused_in_every_spelling() {
     );
     refuses(rule, "store/keys.rs", "use crate::provider::Model;");
     refuses(rule, "live/mod.rs", "use crate::tool::Tool;");
+    refuses(rule, "guard/mod.rs", "use crate::model::Verdict;");
     refuses(rule, "model/mod.rs", "use crate::config::Config;");
     refuses(rule, "base/id.rs", "use crate::model::Turn;");
 }
@@ -67,13 +68,14 @@ fn imports_from_below_and_from_allowed_neighbours_are_accepted() {
     accepts(
         rule,
         "guard/mod.rs",
-        "// once crate::turn asked\nconst A: &str = \"crate::turn\"; use crate::model::Verdict;",
+        "// once crate::turn asked\nconst A: &str = \"crate::turn\"; use crate::base::Id;",
     );
     accepts(
         rule,
         "config/mod.rs",
         "mod store; #[cfg(test)] mod tests { use super::store::Section; }",
     );
+    accepts(rule, "model/approval.rs", "use crate::guard::Finding;");
     accepts(rule, "main.rs", "fn main() { hermes_server::cli::run() }");
     accepts(rule, "lib.rs", "pub mod api; pub mod base;");
 }
