@@ -269,20 +269,21 @@ pub(super) fn queries_without_scope(source: &Source, tables: &BTreeSet<String>) 
         .collect()
 }
 
-/// Implementations of a scope, and functions that are given one or a tenant's id.
+/// Implementations of a scope, and functions whose code (their SQL apart) has a
+/// scope, a tenant's id or a record that carries one.
 fn scoped_code(source: &Source) -> Vec<Range<usize>> {
-    let names_tenant = pattern(r"\b(?:\w*Scope|TenantId)\b");
+    let names_tenant = pattern(r"\b(?:\w*Scope|TenantId|tenant_id)\b");
     let implementation = pattern(r"(?m)^[ \t]*impl\b[^{;]*\{");
     let mut spans: Vec<_> = implementation
         .find_iter(&source.product)
         .filter(|head| names_tenant.is_match(head.as_str()))
         .map(|head| head.start()..closing_brace(&source.product, head.end() - 1))
         .collect();
-    let named = |f: &Range<usize>| {
-        let signature = source.product[f.clone()].split('{').next().unwrap_or_default();
-        names_tenant.is_match(signature)
-    };
-    spans.extend(functions(source).into_iter().filter(named));
+    spans.extend(
+        functions(source)
+            .into_iter()
+            .filter(|f| names_tenant.is_match(&source.product[f.clone()])),
+    );
     spans
 }
 
