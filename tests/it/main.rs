@@ -1,1 +1,13 @@
 //! Integration tests: one binary.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "the lints spare test functions but not the helpers beside them"
+)]
+
+mod floors;
+mod migrations;

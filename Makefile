@@ -1,0 +1,32 @@
+# Everything a person or CI does with this repository. `make` lists it.
+
+# dev builds quickly; `make run PROFILE=release` runs quickly.
+PROFILE ?= dev
+CARGO ?= cargo
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint openapi check-openapi
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+run: ## build and start the server on 127.0.0.1:8642, SQLite in ./data; ARGS="…" go to `serve`
+	@echo "Building hermes-server. The first build takes minutes, later ones seconds."
+	@$(CARGO) build --locked --profile $(PROFILE)
+	@exec $(CARGO) run --quiet --locked --profile $(PROFILE) -- serve $(ARGS)
+
+test: ## every test, on SQLite and PostgreSQL; ARGS="…" go to the test runner
+	@scripts/test --locked $(ARGS)
+
+lint: ## formatting and clippy, warnings are errors
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --all-targets -- -D warnings
+
+openapi: ## rewrite openapi/native.json from the code
+	@mkdir -p openapi
+	@$(CARGO) run --quiet --locked -- openapi > openapi/native.json.new || { rm -f openapi/native.json.new; exit 1; }
+	@mv openapi/native.json.new openapi/native.json
+
+check-openapi: ## fail if openapi/native.json is not what the code says
+	@$(CARGO) run --quiet --locked -- openapi | diff -u openapi/native.json - \
+		|| { echo "openapi/native.json differs from the code: run 'make openapi' and commit it" >&2; exit 1; }
