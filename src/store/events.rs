@@ -75,10 +75,14 @@ impl Rows<'_> {
         let mut bodies = Bodies::default();
         for event in events {
             if let Some(id) = id_in(&event.data, "turn_id").filter(|id| !bodies.turns.contains_key(id)) {
-                bodies.turns.extend(self.turn(session, id).await?.map(|turn| (id, turn)));
+                bodies
+                    .turns
+                    .extend(self.turn(session, id).await?.map(|turn| (id, turn)));
             }
             if let Some(id) = id_in(&event.data, "message_id").filter(|id| !bodies.messages.contains_key(id)) {
-                bodies.messages.extend(self.message(id).await?.map(|message| (id, message)));
+                bodies
+                    .messages
+                    .extend(self.message(id).await?.map(|message| (id, message)));
             }
             if let Some(id) = id_in(&event.data, "call_id").filter(|id| !bodies.calls.contains_key(id)) {
                 let found = self.calls_with_results(session, &[id]).await?;
@@ -86,7 +90,9 @@ impl Rows<'_> {
             }
             if let Some(id) = id_in(&event.data, "approval_id").filter(|id| !bodies.approvals.contains_key(id)) {
                 let found = self.approvals_by_id(&[id]).await?;
-                bodies.approvals.extend(found.into_iter().map(|approval| (id, approval)));
+                bodies
+                    .approvals
+                    .extend(found.into_iter().map(|approval| (id, approval)));
             }
         }
         Ok(bodies)
@@ -103,7 +109,13 @@ impl Rows<'_> {
         };
         let record = message_record(&row)?;
         let args = [self.tenant.into(), record.turn_id.into(), id.into()];
-        let ids: Vec<CallId> = self.conn.rows(CALLS, &args).await?.iter().map(|row| row.id("call_id")).collect::<Result<_, _>>()?;
+        let ids: Vec<CallId> = self
+            .conn
+            .rows(CALLS, &args)
+            .await?
+            .iter()
+            .map(|row| row.id("call_id"))
+            .collect::<Result<_, _>>()?;
         let session: SessionId = self.session_of_turn(record.turn_id).await?;
         let calls = self.calls_with_results(session, &ids).await?;
         // As of the message: proposed, nothing started.
@@ -118,7 +130,8 @@ impl Rows<'_> {
     async fn session_of_turn(&mut self, turn: TurnId) -> Result<SessionId, StoreError> {
         const SQL: &str = "select session_id from turn where tenant_id = $1 and turn_id = $2";
         let row = self.conn.row(SQL, &[self.tenant.into(), turn.into()]).await?;
-        row.ok_or_else(|| StoreError::corrupt("a message of no turn"))?.id("session_id")
+        row.ok_or_else(|| StoreError::corrupt("a message of no turn"))?
+            .id("session_id")
     }
 }
 
@@ -155,7 +168,10 @@ impl Bodies {
             T::ReasoningCompleted => {
                 let message = self.message(data)?;
                 let text = message.reasoning.clone().unwrap_or_default();
-                EventBody::ReasoningCompleted(TextData { message_id: message.id, text })
+                EventBody::ReasoningCompleted(TextData {
+                    message_id: message.id,
+                    text,
+                })
             }
             T::ToolCallProposed => EventBody::ToolCallProposed(self.call(data)?),
             T::ToolCallStarted => EventBody::ToolCallStarted(self.call(data)?),
@@ -180,14 +196,18 @@ impl Bodies {
     }
 
     fn turn(&self, data: &Value) -> Result<TurnData, StoreError> {
-        let turn = id_in(data, "turn_id").and_then(|id| self.turns.get(&id)).ok_or_else(missing)?;
+        let turn = id_in(data, "turn_id")
+            .and_then(|id| self.turns.get(&id))
+            .ok_or_else(missing)?;
         let turn = overlaid(&turn.view(), data)?;
         let reason = data.get("reason").map(read).transpose()?;
         Ok(TurnData { turn, reason })
     }
 
     fn message(&self, data: &Value) -> Result<&Message, StoreError> {
-        id_in(data, "message_id").and_then(|id| self.messages.get(&id)).ok_or_else(missing)
+        id_in(data, "message_id")
+            .and_then(|id| self.messages.get(&id))
+            .ok_or_else(missing)
     }
 
     fn call(&self, data: &Value) -> Result<CallData, StoreError> {
@@ -199,7 +219,9 @@ impl Bodies {
     }
 
     fn approval(&self, data: &Value) -> Result<ApprovalData, StoreError> {
-        let approval = id_in(data, "approval_id").and_then(|id| self.approvals.get(&id)).ok_or_else(missing)?;
+        let approval = id_in(data, "approval_id")
+            .and_then(|id| self.approvals.get(&id))
+            .ok_or_else(missing)?;
         overlaid(approval, data).map(|approval| ApprovalData { approval })
     }
 }

@@ -6,10 +6,14 @@
 //! COMMIT and never before it.
 
 pub mod across_tenants;
+pub mod approvals;
 mod bell;
+pub mod claims_across_tenants;
 mod conn;
 pub mod dialect;
 mod error;
+mod events;
+mod grants;
 mod job;
 pub mod keys;
 mod lock;
@@ -19,18 +23,14 @@ mod postgres;
 mod probe;
 pub mod process;
 mod row;
+mod scope;
+pub mod sessions;
 mod sqlite;
 mod sqlite_writer;
-mod writes;
-mod turns;
-mod transcript;
-pub mod sessions;
-mod scope;
-mod grants;
-mod events;
-pub mod claims_across_tenants;
-pub mod approvals;
 pub mod tenants;
+mod transcript;
+mod turns;
+mod writes;
 
 use std::path::PathBuf;
 use std::sync::Arc;

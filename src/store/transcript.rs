@@ -98,7 +98,10 @@ impl Rows<'_> {
     }
 
     /// The whole transcript as stored: messages by place, and all calls.
-    pub async fn transcript(&mut self, session: SessionId) -> Result<(Vec<MessageRecord>, Vec<CallRecord>), StoreError> {
+    pub async fn transcript(
+        &mut self,
+        session: SessionId,
+    ) -> Result<(Vec<MessageRecord>, Vec<CallRecord>), StoreError> {
         const MESSAGES: &str = "
             select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at
             from message where tenant_id = $1 and session_id = $2 order by position";
@@ -176,9 +179,14 @@ impl Rows<'_> {
         let mut found = Vec::with_capacity(ids.len());
         for id in ids {
             let args = [self.tenant.into(), session.into(), (*id).into()];
-            let Some(row) = self.conn.row(SQL, &args).await? else { continue };
+            let Some(row) = self.conn.row(SQL, &args).await? else {
+                continue;
+            };
             let parts: Option<Vec<crate::model::message::Part>> = row.opt_json("content")?;
-            found.push((call_record(&row)?, parts.map(|parts| crate::model::message::text_of(&parts))));
+            found.push((
+                call_record(&row)?,
+                parts.map(|parts| crate::model::message::text_of(&parts)),
+            ));
         }
         Ok(found)
     }

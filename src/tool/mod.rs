@@ -7,6 +7,7 @@ pub mod arguments;
 pub mod coerce;
 pub mod error_text;
 pub mod name_repair;
+pub mod session_tools;
 pub mod toolset;
 
 use std::path::Path;

@@ -1,1 +1,12 @@
+//! One turn from its input to its outcome.
+//!
+//! `next` says from what is recorded what comes next; `step` decides what a
+//! change of the record writes; both are pure. `engine` and `run` perform the
+//! effects and commit. A successor that loads the record decides as its
+//! predecessor would have: recovery is nothing special.
+
+pub mod next;
 pub mod segments;
+pub mod state;
+pub mod step;
+pub mod world;

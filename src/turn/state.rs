@@ -1,0 +1,58 @@
+//! The record a turn is decided from: the session under its lock, the turn, the
+//! calls of its newest answer and their approvals.
+
+use crate::model::approval::{Approval, ApprovalStatus};
+use crate::model::call::CallStatus;
+use crate::model::id::CallId;
+use crate::model::record::{CallRecord, SessionRecord, TurnRecord};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    pub session: SessionRecord,
+    pub turn: TurnRecord,
+    /// Calls of the newest answer that made any, in order.
+    pub calls: Vec<CallRecord>,
+    /// Approvals of this turn, oldest first.
+    pub approvals: Vec<Approval>,
+}
+
+impl State {
+    pub fn call(&self, id: CallId) -> Option<&CallRecord> {
+        self.calls.iter().find(|call| call.call_id == id)
+    }
+
+    /// The newest approval of a call.
+    pub fn approval_of(&self, id: CallId) -> Option<&Approval> {
+        self.approvals
+            .iter()
+            .rev()
+            .find(|approval| approval.tool_call_id == Some(id))
+    }
+
+    pub fn pending(&self) -> impl Iterator<Item = &Approval> {
+        self.approvals
+            .iter()
+            .filter(|approval| approval.status == ApprovalStatus::Pending)
+    }
+
+    pub fn has_open_calls(&self) -> bool {
+        self.calls.iter().any(|call| !call.status.is_settled())
+    }
+
+    /// Calls that may start now: every earlier segment is settled, and within a
+    /// sequential one every earlier call.
+    pub fn startable(&self) -> Vec<CallId> {
+        let ready = |place: usize, call: &CallRecord| {
+            let before = self.calls.iter().take(place);
+            call.status == CallStatus::Proposed
+                && before
+                    .filter(|other| other.segment < call.segment || !call.parallel)
+                    .all(|other| other.status.is_settled())
+        };
+        let calls = self.calls.iter().enumerate();
+        calls
+            .filter(|(place, call)| ready(*place, call))
+            .map(|(_, call)| call.call_id)
+            .collect()
+    }
+}

@@ -1,0 +1,59 @@
+//! The beginning of a turn: at once, or from the queue's head.
+
+use serde_json::json;
+
+use super::Step;
+use crate::model::event::EventType;
+use crate::model::message::Role;
+use crate::model::record::MessageRecord;
+use crate::model::turn::TurnStatus;
+
+impl Step<'_> {
+    /// The turn is new and starts at once.
+    pub fn begin_new(&mut self) {
+        self.writes.new_turns.push(self.state.turn.clone());
+        self.begin();
+    }
+
+    /// The turn is new and waits its turn.
+    pub fn enqueue(&mut self) {
+        self.state.turn.status = TurnStatus::Queued;
+        self.writes.new_turns.push(self.state.turn.clone());
+        let event = self.turn_event(EventType::TurnQueued, json!({}));
+        self.writes.events.push(event);
+    }
+
+    /// The turn starts on this process; its input becomes a message.
+    pub fn begin(&mut self) {
+        let now = self.world.now;
+        let turn = &mut self.state.turn;
+        turn.status = TurnStatus::Running;
+        turn.owner = Some(self.world.process);
+        turn.epoch += 1;
+        turn.started_at = Some(now);
+        turn.active_since = Some(now);
+        let message = MessageRecord {
+            position: self.state.session.next_position,
+            message_id: self.world.id(),
+            turn_id: turn.turn_id,
+            role: Role::User,
+            content: turn.input.clone(),
+            reasoning: None,
+            finish_reason: None,
+            call_id: None,
+            created_at: now,
+        };
+        self.state.session.next_position += 1;
+        let started = self.turn_event(EventType::TurnStarted, json!({}));
+        self.writes.events.push(started);
+        self.push_message(message);
+        self.settle();
+    }
+
+    pub(super) fn push_message(&mut self, message: MessageRecord) {
+        let data = json!({"message_id": message.message_id});
+        let event = self.event(EventType::MessageCompleted, data);
+        self.writes.messages.push(message);
+        self.writes.events.push(event);
+    }
+}

@@ -1,0 +1,128 @@
+//! A person's answer, or the lack of one, and what follows from it.
+
+use super::Step;
+use super::gate::refusal;
+use crate::model::approval::{Approval, ApprovalStatus, Choice, Decision, OnExpiry};
+use crate::model::call::CallStatus;
+use crate::model::event::EventType;
+use crate::model::grant::{Grant, GrantScope};
+use crate::model::id::ApprovalId;
+use crate::model::turn::StopReason;
+use crate::turn::next::Outcome;
+
+/// An answer, already checked against the choices offered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecisionIn {
+    pub choice: Choice,
+    pub reason: Option<String>,
+    pub by: String,
+    /// End the turn as well (with `deny`).
+    pub stop_turn: bool,
+}
+
+impl Step<'_> {
+    /// Settles a pending approval with an answer.
+    pub fn decide(&mut self, id: ApprovalId, decision: DecisionIn) {
+        let Some(approval) = self.state.approvals.iter().find(|approval| approval.id == id).cloned() else {
+            return;
+        };
+        let grant = self.grant(&approval, &decision);
+        let allowed = decision.choice.allows();
+        let answer = Decision {
+            choice: decision.choice,
+            reason: decision.reason.clone(),
+            by: decision.by,
+            at: self.world.now,
+            grant_id: grant.as_ref().map(|grant| grant.id),
+            edited: false,
+        };
+        self.writes.new_grants.extend(grant);
+        let status = if allowed {
+            ApprovalStatus::Allowed
+        } else {
+            ApprovalStatus::Denied
+        };
+        let settled = Approval {
+            status,
+            decision: Some(answer),
+            ..approval
+        };
+        self.replace(&settled, EventType::ApprovalResolved);
+        let Some(call) = settled.tool_call_id else { return };
+        if allowed {
+            self.mark(call, CallStatus::Proposed);
+        } else {
+            self.refuse(call, refusal("a person denied it", decision.reason.as_deref()));
+        }
+        if !allowed && decision.stop_turn {
+            self.end(Outcome::cancelled(StopReason::Denied), Vec::new(), None);
+        } else {
+            self.settle();
+        }
+    }
+
+    /// Settles a pending approval that nobody answered in time.
+    pub fn expire(&mut self, id: ApprovalId) {
+        let Some(approval) = self.state.approvals.iter().find(|approval| approval.id == id).cloned() else {
+            return;
+        };
+        let halt = approval.on_expiry == OnExpiry::Halt;
+        let settled = Approval {
+            status: ApprovalStatus::Expired,
+            ..approval
+        };
+        self.replace(&settled, EventType::ApprovalExpired);
+        if let Some(call) = settled.tool_call_id {
+            self.refuse(
+                call,
+                refusal("nobody approved it in time, and silence is not consent", None),
+            );
+        }
+        if halt {
+            self.end(Outcome::cancelled(StopReason::ApprovalExpired), Vec::new(), None);
+        } else {
+            self.settle();
+        }
+    }
+
+    fn replace(&mut self, settled: &Approval, kind: EventType) {
+        if let Some(own) = self.state.approvals.iter_mut().find(|own| own.id == settled.id) {
+            *own = settled.clone();
+        }
+        self.settle_approval(settled, kind);
+    }
+
+    fn grant(&self, approval: &Approval, decision: &DecisionIn) -> Option<Grant> {
+        let scope = match decision.choice {
+            Choice::Session => GrantScope::Session,
+            Choice::Always => GrantScope::Always,
+            Choice::Once | Choice::Deny => return None,
+        };
+        let tool = approval.tool.clone()?;
+        let mut keys: Vec<String> = approval.findings.iter().map(|finding| finding.key.clone()).collect();
+        keys.sort();
+        keys.dedup();
+        // Without a rule's key the grant is for this very text.
+        let keyless = keys.is_empty() || keys.iter().any(String::is_empty);
+        let subject = self
+            .world
+            .tools
+            .get(&tool)
+            .map(|tool| tool.subject(&approval.arguments));
+        Some(Grant {
+            id: self.world.id(),
+            scope,
+            session_id: (scope == GrantScope::Session).then_some(approval.session_id),
+            tool,
+            backend: approval.backend.clone(),
+            keys: if keyless { Vec::new() } else { keys },
+            exact: if keyless { subject } else { None },
+            approval_id: Some(approval.id),
+            created_by: decision.by.clone(),
+            created_at: self.world.now,
+            revoked_at: None,
+            uses: 0,
+            last_used_at: None,
+        })
+    }
+}

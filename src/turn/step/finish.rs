@@ -1,0 +1,147 @@
+//! The end of a turn, whatever it is: every open call gets its result, every
+//! pending approval is closed, and the terminal event is the turn's last.
+
+use serde_json::json;
+
+use super::Step;
+use crate::model::approval::{Approval, ApprovalStatus};
+use crate::model::call::CallStatus;
+use crate::model::event::EventType;
+use crate::model::id::{CallId, MessageId};
+use crate::model::message::{FinishReason, Part, Role};
+use crate::model::record::MessageRecord;
+use crate::model::turn::TurnStatus;
+use crate::tool::Done;
+use crate::turn::next::Outcome;
+
+/// Text of an answer that broke off.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Partial {
+    pub text: String,
+    pub reasoning: String,
+}
+
+impl Step<'_> {
+    /// Ends the turn from outside: cancelled, timed out, failed. Results that
+    /// are there are kept, and so is the text of an answer that broke off.
+    pub fn end(&mut self, outcome: Outcome, results: Vec<(CallId, Done)>, partial: Option<(MessageId, Partial)>) {
+        for (id, done) in results {
+            self.take_result(id, done);
+        }
+        if let Some((message_id, partial)) =
+            partial.filter(|(_, partial)| !partial.text.is_empty() || !partial.reasoning.is_empty())
+        {
+            self.push_answer(message_id, partial.text, partial.reasoning, FinishReason::Incomplete, 0);
+        } else if outcome.status == TurnStatus::Cancelled && self.state.turn.status != TurnStatus::Queued {
+            self.close_open_calls(outcome.status);
+            let note = "[The turn was cancelled before it finished.]".to_owned();
+            let id = self.world.id();
+            self.push_answer(id, note, String::new(), FinishReason::Incomplete, 0);
+        }
+        self.touched = true;
+        self.finish(outcome);
+        self.tell_session();
+    }
+
+    /// A queued turn leaves the queue without having run.
+    pub fn drop_queued(&mut self, outcome: Outcome) {
+        self.touched = true;
+        self.terminal(outcome);
+    }
+
+    pub(super) fn finish(&mut self, outcome: Outcome) {
+        self.close_open_calls(outcome.status);
+        let pending: Vec<Approval> = self.state.pending().cloned().collect();
+        for mut approval in pending {
+            approval.status = ApprovalStatus::Cancelled;
+            if let Some(own) = self.state.approvals.iter_mut().find(|own| own.id == approval.id) {
+                own.status = ApprovalStatus::Cancelled;
+            }
+            self.settle_approval(&approval, EventType::ApprovalCancelled);
+        }
+        self.stop_counting();
+        let steps = self.state.turn.usage;
+        self.state.session.usage.add(&steps);
+        let usage = json!({"turn": steps, "session": self.state.session.usage});
+        let event = self.event(EventType::UsageUpdated, usage);
+        self.writes.events.push(event);
+        self.terminal(outcome);
+    }
+
+    fn terminal(&mut self, outcome: Outcome) {
+        let kind = match outcome.status {
+            TurnStatus::Completed => EventType::TurnCompleted,
+            TurnStatus::Cancelled => EventType::TurnCancelled,
+            _ => EventType::TurnFailed,
+        };
+        let turn = &mut self.state.turn;
+        turn.status = outcome.status;
+        turn.stop_reason = Some(outcome.stop_reason);
+        turn.error = outcome.error;
+        turn.owner = None;
+        turn.finished_at = Some(self.world.now);
+        let event = self.turn_event(kind, json!({}));
+        self.writes.events.push(event);
+    }
+
+    /// The transcript stays valid: a call that never ran, or whose result never
+    /// came, gets a result that says so.
+    fn close_open_calls(&mut self, ending: TurnStatus) {
+        let open: Vec<(CallId, CallStatus)> = self
+            .state
+            .calls
+            .iter()
+            .filter(|call| !call.status.is_settled())
+            .map(|call| (call.call_id, call.status))
+            .collect();
+        for (id, status) in open {
+            let why = if ending == TurnStatus::Cancelled {
+                "the turn was cancelled"
+            } else {
+                "the turn ended"
+            };
+            if status == CallStatus::Running {
+                let text =
+                    format!("[No result: {why} while the call ran. Its effect is unknown: it may have happened.]");
+                self.settle_call(id, CallStatus::Unknown, EventType::ToolCallUnknown, text);
+            } else {
+                let text = format!("[Not run: {why} before the call started.]");
+                self.settle_call(id, CallStatus::Cancelled, EventType::ToolCallCancelled, text);
+            }
+        }
+    }
+
+    /// Stores an assistant message and reserves the places of its calls.
+    pub(super) fn push_answer(
+        &mut self,
+        message_id: MessageId,
+        text: String,
+        reasoning: String,
+        finish: FinishReason,
+        calls: i64,
+    ) {
+        let position = self.state.session.next_position;
+        self.state.session.next_position += 1 + calls;
+        let has_reasoning = !reasoning.is_empty();
+        let message = MessageRecord {
+            position,
+            message_id,
+            turn_id: self.state.turn.turn_id,
+            role: Role::Assistant,
+            content: if text.is_empty() {
+                Vec::new()
+            } else {
+                vec![Part::text(text)]
+            },
+            reasoning: has_reasoning.then_some(reasoning),
+            finish_reason: Some(finish),
+            call_id: None,
+            created_at: self.world.now,
+        };
+        if has_reasoning {
+            let event = self.event(EventType::ReasoningCompleted, json!({"message_id": message_id}));
+            self.writes.events.push(event);
+        }
+        self.push_message(message);
+    }
+}

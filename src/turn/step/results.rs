@@ -1,0 +1,74 @@
+//! Results of calls: one for each, in its reserved place.
+
+use serde_json::json;
+
+use super::Step;
+use crate::model::call::CallStatus;
+use crate::model::event::EventType;
+use crate::model::id::CallId;
+use crate::model::message::{Part, Role};
+use crate::model::record::MessageRecord;
+use crate::tool::Done;
+
+impl Step<'_> {
+    /// Stores what calls gave back, and goes on.
+    pub fn results(&mut self, results: Vec<(CallId, Done)>) {
+        for (id, done) in results {
+            self.take_result(id, done);
+        }
+        self.settle();
+    }
+
+    /// Stores results without asking what comes next: the turn is ending.
+    pub(super) fn take_result(&mut self, id: CallId, done: Done) {
+        if self
+            .state
+            .call(id)
+            .is_none_or(|call| call.status != CallStatus::Running)
+        {
+            return;
+        }
+        // Something was stored: a takeover after this begins its count anew.
+        self.state.turn.progress.recoveries = 0;
+        if let Some(cwd) = done.writes.cwd {
+            self.state.session.cwd = Some(cwd);
+        }
+        if let Some(call) = self.call_mut(id) {
+            call.exit_code = done.exit_code;
+        }
+        let (status, kind) = match (done.survived, done.cancelled, done.failed) {
+            (true, ..) => (CallStatus::Unknown, EventType::ToolCallUnknown),
+            (false, true, _) => (CallStatus::Cancelled, EventType::ToolCallCancelled),
+            (false, false, true) => (CallStatus::Failed, EventType::ToolCallCompleted),
+            (false, false, false) => (CallStatus::Succeeded, EventType::ToolCallCompleted),
+        };
+        self.settle_call(id, status, kind, done.result);
+        if let Some(todo) = done.writes.todo {
+            let todos: serde_json::Value = serde_json::from_str(&todo).unwrap_or(json!([]));
+            let event = self.event(EventType::TodoUpdated, json!({"todos": todos}));
+            self.writes.events.push(event);
+            self.state.session.todo = todo;
+        }
+    }
+
+    /// Gives a call its one result.
+    pub(super) fn settle_call(&mut self, id: CallId, status: CallStatus, kind: EventType, text: String) {
+        let Some(call) = self.state.call(id).filter(|call| !call.status.is_settled()) else {
+            return;
+        };
+        let message = MessageRecord {
+            position: call.position,
+            message_id: self.world.id(),
+            turn_id: call.turn_id,
+            role: Role::Tool,
+            content: vec![Part::text(text)],
+            reasoning: None,
+            finish_reason: None,
+            call_id: Some(id),
+            created_at: self.world.now,
+        };
+        self.mark(id, status);
+        self.writes.messages.push(message);
+        self.push_call_event(kind, id);
+    }
+}

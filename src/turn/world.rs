@@ -1,0 +1,57 @@
+//! What a decision may look at besides the record: the instant, the tools of the
+//! session, the grants in force, the settings. A value, so that decisions stay
+//! pure.
+
+use std::path::{Path, PathBuf};
+
+use crate::base::{Clock, Id, Timestamp, id::Kind};
+use crate::model::approval::{OnAsk, OnExpiry};
+use crate::model::grant::Grant;
+use crate::model::id::ProcessId;
+use crate::model::session::ApprovalMode;
+use crate::tool::session_tools::SessionTools;
+use crate::tool::{Host, Place};
+
+/// The rules for one turn: the server's settings, narrowed by the session's and
+/// the turn's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Model calls with tools.
+    pub max_steps: u32,
+    pub mode: ApprovalMode,
+    pub on_ask: OnAsk,
+    /// Milliseconds until a pending approval expires; 0 is never.
+    pub approval_timeout_ms: i64,
+    pub on_expiry: OnExpiry,
+    pub allow_permanent: bool,
+    /// Keys of findings and exact commands that need no asking.
+    pub allowlist: Vec<String>,
+}
+
+pub struct World<'a> {
+    pub now: Timestamp,
+    /// Makes ids only.
+    pub ids: &'a Clock,
+    pub process: ProcessId,
+    pub tools: &'a SessionTools,
+    pub host: &'a Host,
+    pub workspace: PathBuf,
+    pub grants: &'a [Grant],
+    pub rules: &'a Rules,
+}
+
+impl World<'_> {
+    pub fn id<K: Kind>(&self) -> Id<K> {
+        Id::new(self.ids)
+    }
+
+    /// The place of a session that stands in `cwd`.
+    pub fn place<'p>(&'p self, cwd: Option<&'p str>, backend: &'p str) -> Place<'p> {
+        let cwd = cwd.map_or(self.workspace.as_path(), Path::new);
+        Place {
+            workspace: &self.workspace,
+            cwd,
+            backend,
+        }
+    }
+}
