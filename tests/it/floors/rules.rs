@@ -289,7 +289,7 @@ fn scoped_code(source: &Source) -> Vec<Range<usize>> {
 
 /// Functions with a body, from `fn` to the closing brace.
 fn functions(source: &Source) -> Vec<Range<usize>> {
-    pattern(r"\bfn\s+\w+[^{;]*\{")
+    pattern(r"\bfn\s+\w+(?:\[[^\]]*\]|[^{;])*\{")
         .find_iter(&source.product)
         .map(|head| head.start()..closing_brace(&source.product, head.end() - 1))
         .collect()
