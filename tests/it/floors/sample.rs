@@ -153,16 +153,11 @@ fn effects_outside_their_module_are_refused() {
         "use hyper_util::server::conn::auto::Builder;",
     );
 
-    let clocks = rules::clocks_and_chance;
+    let clocks = rules::clocks_and_ids;
     refuses(clocks, "turn/run.rs", "let a = std::time::SystemTime::now();");
     refuses(clocks, "turn/run.rs", "let a = chrono::Utc::now();");
     refuses(clocks, "turn/run.rs", "let a = Uuid::now_v7();");
-    refuses(clocks, "config/key.rs", "getrandom::fill(&mut a)");
-    accepts(
-        clocks,
-        "base/clock.rs",
-        "let a = std::time::SystemTime::now(); getrandom::fill(&mut a)",
-    );
+    accepts(clocks, "base/clock.rs", "let a = std::time::SystemTime::now();");
     accepts(
         clocks,
         "turn/run.rs",
@@ -240,6 +235,7 @@ fn a_query_in_a_function_without_a_scope_is_refused() {
         (1, "turns", format!("fn a(tenant: &str) {query}")),
         (1, "turns", format!("fn a(hash: [u8; 32]) {query}")),
         (0, "turns", format!("impl<'a> Scope<'a> {{ fn a(&self) {query} }}")),
+        (0, "turns", format!("impl Rows<'_> {{ fn a(&mut self) {query} }}")),
         (0, "turns", format!("fn a(scope: &Scope) {query}")),
         (0, "turns", format!("fn a(tenant: &TenantId) {query}")),
         (0, "turns", format!("fn a(turn: &Turn) {insert}")),
