@@ -74,10 +74,10 @@ fn outbound_http_is_spoken_by_providers_only() {
 }
 
 #[test]
-fn time_and_chance_come_from_base_only() {
+fn time_and_ids_come_from_base_only() {
     none(
-        "wall clock or random source outside base",
-        &on_each(&product(), rules::clocks_and_chance),
+        "wall clock or fresh ids outside base",
+        &on_each(&product(), rules::clocks_and_ids),
     );
 }
 

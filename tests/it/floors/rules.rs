@@ -162,11 +162,11 @@ pub(super) fn http_clients(source: &Source) -> Vec<String> {
     )
 }
 
-pub(super) fn clocks_and_chance(source: &Source) -> Vec<String> {
+pub(super) fn clocks_and_ids(source: &Source) -> Vec<String> {
     outside(
         source,
         "base",
-        r"\bSystemTime\s*::\s*now\b|\b(?:Utc|Local)\s*::\s*now\b|\bnow_v[67]\b|\bnew_v4\b|\bgetrandom\s*::|\brand\s*::",
+        r"\bSystemTime\s*::\s*now\b|\b(?:Utc|Local)\s*::\s*now\b|\bnow_v[67]\b|\bnew_v[1467]\b",
     )
 }
 
@@ -269,10 +269,10 @@ pub(super) fn queries_without_scope(source: &Source, tables: &BTreeSet<String>) 
         .collect()
 }
 
-/// Implementations of a scope, and functions whose code (their SQL apart) has a
+/// Implementations of a scope and of its rows (which hold its tenant), and functions whose code (their SQL apart) has a
 /// scope, a tenant's id or a record that carries one.
 fn scoped_code(source: &Source) -> Vec<Range<usize>> {
-    let names_tenant = pattern(r"\b(?:\w*Scope|TenantId|tenant_id)\b");
+    let names_tenant = pattern(r"\b(?:Scope|Rows|TenantId|tenant_id)\b");
     let implementation = pattern(r"(?m)^[ \t]*impl\b[^{;]*\{");
     let mut spans: Vec<_> = implementation
         .find_iter(&source.product)
@@ -289,7 +289,7 @@ fn scoped_code(source: &Source) -> Vec<Range<usize>> {
 
 /// Functions with a body, from `fn` to the closing brace.
 fn functions(source: &Source) -> Vec<Range<usize>> {
-    pattern(r"\bfn\s+\w+[^{;]*\{")
+    pattern(r"\bfn\s+\w+(?:\[[^\]]*\]|[^{;])*\{")
         .find_iter(&source.product)
         .map(|head| head.start()..closing_brace(&source.product, head.end() - 1))
         .collect()

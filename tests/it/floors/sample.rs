@@ -153,16 +153,11 @@ fn effects_outside_their_module_are_refused() {
         "use hyper_util::server::conn::auto::Builder;",
     );
 
-    let clocks = rules::clocks_and_chance;
+    let clocks = rules::clocks_and_ids;
     refuses(clocks, "turn/run.rs", "let a = std::time::SystemTime::now();");
     refuses(clocks, "turn/run.rs", "let a = chrono::Utc::now();");
     refuses(clocks, "turn/run.rs", "let a = Uuid::now_v7();");
-    refuses(clocks, "config/key.rs", "getrandom::fill(&mut a)");
-    accepts(
-        clocks,
-        "base/clock.rs",
-        "let a = std::time::SystemTime::now(); getrandom::fill(&mut a)",
-    );
+    accepts(clocks, "base/clock.rs", "let a = std::time::SystemTime::now();");
     accepts(
         clocks,
         "turn/run.rs",
@@ -233,34 +228,30 @@ fn a_query_that_forgets_the_tenant_is_refused() {
 
 #[test]
 fn a_query_in_a_function_without_a_scope_is_refused() {
-    let judge = |path: &str, text: &str| rules::queries_without_scope(&Source::new(path, text), &tables()).len();
     let query = "{ q(\"select * from turn where tenant_id = $1\") }";
-    assert_eq!(
-        judge("store/turns.rs", &format!("impl Store {{ fn a(&self) {query} }}")),
-        1
-    );
-    assert_eq!(judge("store/turns.rs", &format!("fn a(tenant: &str) {query}")), 1);
-    assert_eq!(
-        judge(
-            "store/turns.rs",
-            &format!("impl<'a> Scope<'a> {{ fn a(&self) {query} }}")
+    let insert = "{ q(\"insert into turn (tenant_id) values ($1)\", &[turn.tenant_id]) }";
+    let cases = [
+        (1, "turns", format!("impl Store {{ fn a(&self) {query} }}")),
+        (1, "turns", format!("fn a(tenant: &str) {query}")),
+        (1, "turns", format!("fn a(hash: [u8; 32]) {query}")),
+        (0, "turns", format!("impl<'a> Scope<'a> {{ fn a(&self) {query} }}")),
+        (0, "turns", format!("impl Rows<'_> {{ fn a(&mut self) {query} }}")),
+        (0, "turns", format!("fn a(scope: &Scope) {query}")),
+        (0, "turns", format!("fn a(tenant: &TenantId) {query}")),
+        (0, "turns", format!("fn a(turn: &Turn) {insert}")),
+        (
+            0,
+            "turns",
+            "const A: &str = \"select * from turn where tenant_id = $1\";".to_owned(),
         ),
-        0
-    );
-    assert_eq!(judge("store/turns.rs", &format!("fn a(scope: &Scope) {query}")), 0);
-    assert_eq!(judge("store/turns.rs", &format!("fn a(tenant: &TenantId) {query}")), 0);
-    assert_eq!(
-        judge(
-            "store/turns.rs",
-            "const A: &str = \"select * from turn where tenant_id = $1\";"
-        ),
-        0
-    );
-    assert_eq!(
-        judge(
-            "store/across_tenants.rs",
-            &format!("impl Store {{ fn a(&self) {query} }}")
-        ),
-        0
-    );
+        (0, "across_tenants", format!("impl Store {{ fn a(&self) {query} }}")),
+    ];
+    for (expected, file, text) in cases {
+        let source = Source::new(&format!("store/{file}.rs"), &text);
+        assert_eq!(
+            rules::queries_without_scope(&source, &tables()).len(),
+            expected,
+            "{text}"
+        );
+    }
 }
