@@ -26,6 +26,16 @@ pub struct Setting {
     pub origin: Option<Origin>,
 }
 
+impl Display for Setting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.key, self.value)?;
+        match &self.origin {
+            Some(origin) => write!(f, "  # {origin}"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// What reading the tree has found so far.
 #[derive(Default)]
 pub(super) struct Findings {

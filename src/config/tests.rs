@@ -273,6 +273,13 @@ store: {url: 'postgres://u:secret-d@h/db'}
 ";
     let config = load(yaml, &[]).unwrap();
     assert!(!format!("{config:?}").contains("secret-"), "{config:?}");
+    let lines: Vec<String> = config.effective().iter().map(Setting::to_string).collect();
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.starts_with("openai.api_key: \"[redacted]\"  # ")),
+        "{lines:?}"
+    );
     let secrets: Vec<&str> = config
         .effective()
         .iter()
