@@ -295,6 +295,7 @@ store: {url: 'postgres://u:secret-d@h/db'}
         "auth: {jwt: {hs256_secret: secret}}",
         "store: {url: 'my://secret'}",
         "openai: {base_url: 'http://secret@h'}",
+        "store: 'postgres://u:secret@h/db'",
         "auth: {api_key: \"secret\n",
     ] {
         let text = refusal(wrong, &[]);
