@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use super::kinds::truth;
 use super::node::Value;
 use super::original;
-use super::section::{Section, truth};
+use super::section::Section;
 
 #[derive(Clone, Debug)]
 pub struct Approvals {

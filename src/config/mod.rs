@@ -10,6 +10,7 @@ mod approvals;
 mod auth;
 mod check;
 mod error;
+mod kinds;
 mod layers;
 mod log;
 mod nearest;

@@ -29,8 +29,7 @@ impl fmt::Display for Origin {
 pub(super) struct Node {
     pub(super) value: Value,
     pub(super) origin: Origin,
-    /// The text as it was typed, where the layer has it: a variable or a flag
-    /// that holds `0123` is that text for a key that wants text.
+    /// The text as it was typed, where the layer is a variable or a flag.
     pub(super) typed: Option<String>,
 }
 
@@ -57,24 +56,27 @@ impl Node {
 
     /// The value as one line for a message.
     pub(super) fn shown(&self) -> String {
-        match &self.value {
-            Value::Null => "null".to_owned(),
-            Value::Bool(value) => value.to_string(),
-            Value::Integer(value) => value.to_string(),
-            Value::Float(value) => value.to_string(),
-            Value::Text(text) => text.clone(),
-            Value::List(_) => "a list".to_owned(),
-            Value::Map(_) => "a section".to_owned(),
+        match (&self.typed, &self.value) {
+            (Some(typed), _) => typed.clone(),
+            (None, Value::Null) => "null".to_owned(),
+            (None, Value::Bool(value)) => value.to_string(),
+            (None, Value::Integer(value)) => value.to_string(),
+            (None, Value::Float(value)) => value.to_string(),
+            (None, Value::Text(text)) => text.clone(),
+            (None, Value::List(_)) => "a list".to_owned(),
+            (None, Value::Map(_)) => "a section".to_owned(),
         }
     }
 
-    /// The value as text. A number or a boolean is text only as it was typed:
-    /// YAML has already read the characters of one in a file.
+    /// The value as text. What was typed in a variable is text as it stands,
+    /// whatever YAML makes of a `#` or a bracket in it, unless it is quoted; in
+    /// a file a number or a boolean is not text.
     pub(super) fn text(&self) -> Option<&str> {
-        match &self.value {
-            Value::Text(text) => Some(text),
-            Value::Bool(_) | Value::Integer(_) | Value::Float(_) => self.typed.as_deref(),
-            Value::Null | Value::List(_) | Value::Map(_) => None,
+        let plain = self.typed.as_deref().filter(|typed| !typed.starts_with(['\'', '"']));
+        match (plain, &self.value) {
+            (Some(typed), _) => Some(typed),
+            (None, Value::Text(text)) => Some(text),
+            _ => None,
         }
     }
 

@@ -273,6 +273,13 @@ store: {url: 'postgres://u:secret-d@h/db'}
 ";
     let config = load(yaml, &[]).unwrap();
     assert!(!format!("{config:?}").contains("secret-"), "{config:?}");
+    let lines: Vec<String> = config.effective().iter().map(Setting::to_string).collect();
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.starts_with("openai.api_key: \"[redacted]\"  # ")),
+        "{lines:?}"
+    );
     let secrets: Vec<&str> = config
         .effective()
         .iter()
@@ -288,6 +295,7 @@ store: {url: 'postgres://u:secret-d@h/db'}
         "auth: {jwt: {hs256_secret: secret}}",
         "store: {url: 'my://secret'}",
         "openai: {base_url: 'http://secret@h'}",
+        "store: 'postgres://u:secret@h/db'",
         "auth: {api_key: \"secret\n",
     ] {
         let text = refusal(wrong, &[]);

@@ -35,6 +35,10 @@ pub(super) fn parse_value(typed: &str, origin: &Origin) -> Node {
         defined: serde_saphyr::Location::UNKNOWN,
     });
     let mut node = place(tree, &|_, _| origin.clone());
+    // A value that starts with `#` is no comment here.
+    if node.value == Value::Null && typed.trim_start().starts_with('#') {
+        node.value = Value::Text(typed.to_owned());
+    }
     node.typed = Some(typed.to_owned());
     node
 }
@@ -218,6 +222,9 @@ mod tests {
             panic!("no list")
         };
         assert_eq!(items.len(), 2);
-        assert_eq!(parse_value("12", &flag()).text(), Some("12"));
+        for typed in ["12", "0x1", "[a]", "{a}", "a #b", "#b", "true"] {
+            assert_eq!(parse_value(typed, &flag()).text(), Some(typed));
+        }
+        assert_eq!(parse_value("'12 #'", &flag()).text(), Some("12 #"));
     }
 }

@@ -2,6 +2,10 @@
 //! never of the token: a token names one only to say which keys to try. Times
 //! are judged by the server's clock, not by the library's.
 
+mod mint;
+
+pub use mint::{MintError, mint};
+
 use std::sync::Arc;
 
 use jsonwebtoken::errors::ErrorKind;

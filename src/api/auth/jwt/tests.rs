@@ -324,3 +324,28 @@ fn without_a_key_there_is_no_verifier_and_without_its_file_no_start() {
     let missing = config(|jwt| jwt.jwks_file = Some("/nowhere/keys.json".into()));
     assert!(Verifier::new(&missing, NOW).is_err());
 }
+
+#[tokio::test]
+async fn a_token_of_our_own_is_accepted_for_its_life() {
+    let jwt = config(|jwt| {
+        with_secret(jwt);
+        jwt.issuer = Some("https://id".to_owned());
+        jwt.audience = Some("hermes".to_owned());
+        jwt.tenant_claim = "org".to_owned();
+    });
+    let claims = Claims {
+        tenant: "acme".to_owned(),
+        user: "ada".to_owned(),
+        scopes: [Scope::AuditRead, Scope::TenantAll].into_iter().collect(),
+    };
+    let life = std::time::Duration::from_secs(300);
+    let token = mint(&jwt, &claims, NOW, life).unwrap();
+    let verifier = Verifier::new(&jwt, NOW).unwrap().unwrap();
+    assert_eq!(verifier.verify(token.expose(), NOW).await, Ok(claims.clone()));
+    let late = NOW.after(life + jwt.leeway);
+    assert_eq!(verifier.verify(token.expose(), late).await, Err(TokenError::Expired));
+    assert!(matches!(
+        mint(&config(with_file), &claims, NOW, life),
+        Err(MintError::NoSecret)
+    ));
+}
