@@ -31,6 +31,10 @@ mod events;
 pub mod claims_across_tenants;
 pub mod approvals;
 pub mod tenants;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
 use std::sync::Arc;

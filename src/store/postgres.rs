@@ -17,7 +17,7 @@ use super::conn::Link;
 use super::job::{Attempt, Hooks, Job, LIMIT, bounded};
 use super::{Conn, Fate, StoreError, Wall};
 
-static MIGRATIONS: Migrator = sqlx::migrate!("migrations/postgres");
+pub(super) static MIGRATIONS: Migrator = sqlx::migrate!("migrations/postgres");
 
 /// How long a transaction may wait for a connection.
 const ACQUIRE: Duration = Duration::from_secs(5);
