@@ -77,7 +77,7 @@ pub(crate) async fn on_both(test: impl AsyncFn(&Bench)) {
 
 pub(crate) async fn on_both_probed(probe: Option<Probe>, test: impl AsyncFn(&Bench)) {
     let bench = Bench::sqlite(probe.clone()).await;
-    test(&bench).await;
+    Box::pin(test(&bench)).await;
     bench.finished().await;
     on_postgres_probed(probe, test).await;
 }
@@ -89,7 +89,7 @@ pub(crate) async fn on_postgres(test: impl AsyncFn(&Bench)) {
 
 async fn on_postgres_probed(probe: Option<Probe>, test: impl AsyncFn(&Bench)) {
     if let Some(bench) = Bench::postgres(probe).await {
-        test(&bench).await;
+        Box::pin(test(&bench)).await;
         bench.finished().await;
     }
 }

@@ -49,6 +49,27 @@ async fn waiting_writes_share_a_commit_on_sqlite() {
     assert_eq!(names(store).await, texts);
 }
 
+/// What SQLite does by itself when a disk fails in the middle of a statement.
+#[tokio::test]
+async fn when_the_database_drops_a_group_everyone_in_it_is_told_and_the_next_goes_on() {
+    let bench = Bench::sqlite(None).await;
+    let store = &bench.store;
+    let (running, go, blocked) = blocker(store);
+    running.await.unwrap();
+    let dropped = store.write(Wall::Across, "test", |conn| {
+        Box::pin(async move { conn.execute("rollback", &[]).await.map(|_| ()) })
+    });
+    let mut group = Box::pin(async { tokio::join!(write(store, "before"), dropped, write(store, "after")) });
+    assert!(futures::poll!(&mut group).is_pending());
+    go.send(()).unwrap();
+    blocked.await.unwrap();
+    let (before, dropped, after) = group.await;
+    assert!(matches!(before, Err(StoreError::Unavailable(_))), "{before:?}");
+    assert!(matches!(dropped, Err(StoreError::Unavailable(_))), "{dropped:?}");
+    after.unwrap();
+    assert_eq!(names(store).await, ["after"]);
+}
+
 #[tokio::test]
 async fn a_failing_job_spoils_no_other_of_its_group() {
     on_both(async |bench| {
