@@ -72,6 +72,11 @@ impl Bell {
         self.0.any.send_replace(());
     }
 
+    #[cfg(test)]
+    pub(super) fn listened(&self) -> usize {
+        self.sessions().len()
+    }
+
     /// No user code runs under this lock and no state is half-made when it is
     /// released, so a poisoned one is as good as new.
     fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, watch::Sender<()>>> {

@@ -39,6 +39,9 @@ pub enum StoreError {
     /// A bug: wrong SQL, a broken constraint, a panic.
     #[error("the store refused a statement: {0}")]
     Database(#[source] Cause),
+    /// The address of the database is not one.
+    #[error("the database URL cannot be used: {0}")]
+    Url(#[source] Cause),
     /// A file beside the database (lock, node id, directory).
     #[error("cannot use `{}`: {source}", path.display())]
     File { path: PathBuf, source: Arc<std::io::Error> },
@@ -129,11 +132,10 @@ impl From<MigrateError> for StoreError {
 /// Whether the database's code means "not now" rather than "never".
 fn passes(code: &str) -> bool {
     match code.parse::<u32>() {
-        // SQLite, five digits at most but never a Postgres state's shape: the
-        // low byte is busy, locked, no memory, read-only, interrupt, I/O, full
-        // or cannot open.
+        // SQLite: a number of at most four digits, whose low byte is busy,
+        // locked, no memory, read-only, interrupt, I/O, full or cannot open.
         Ok(number) if code.len() != 5 => matches!(number & 0xff, 5 | 6 | 7 | 8 | 9 | 10 | 13 | 14),
-        // Postgres: connection, rollback (deadlock, serialisation), resources
+        // Postgres, always five characters: connection, rollback (deadlock, serialisation), resources
         // and disk, cancelled or shut down, system error, login, no database,
         // lock not available, read-only or idle for too long.
         _ => {

@@ -28,6 +28,10 @@ pub mod sessions;
 mod sqlite;
 mod sqlite_writer;
 pub mod tenants;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 mod transcript;
 mod turns;
 mod writes;
@@ -90,7 +94,7 @@ struct Inner {
 
 enum Backend {
     Sqlite(sqlite::Database),
-    Postgres(postgres::Database),
+    Postgres(Arc<postgres::Database>),
 }
 
 impl Store {
@@ -143,7 +147,8 @@ impl Store {
 
     /// One transaction: all of `work` or nothing of it. `label` names the
     /// commit for the probe. Once begun it runs to its end even if the caller
-    /// stops waiting. An error of `work` undoes it.
+    /// stops waiting. An error of `work` undoes it. `work` awaits nothing but
+    /// its `Conn`: on SQLite all other writers wait for it.
     pub async fn write<T, F>(&self, wall: Wall, label: &'static str, work: F) -> Result<T, StoreError>
     where
         F: for<'c> FnOnce(&'c mut Conn) -> BoxFuture<'c, Result<T, StoreError>> + Send + 'static,

@@ -14,9 +14,9 @@ pub(super) async fn open(options: StoreOptions) -> Result<Store, StoreError> {
     };
     let backend = match target {
         Target::Sqlite { path } => Backend::Sqlite(sqlite::Database::open(&path, hooks.clone()).await?),
-        Target::Postgres { url, max_connections } => {
-            Backend::Postgres(postgres::Database::open(&url, max_connections, hooks.clone()).await?)
-        }
+        Target::Postgres { url, max_connections } => Backend::Postgres(Arc::new(
+            postgres::Database::open(&url, max_connections, hooks.clone()).await?,
+        )),
     };
     Ok(Store(Arc::new(Inner { backend, clock, hooks })))
 }

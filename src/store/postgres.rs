@@ -3,6 +3,7 @@
 //! that goes away can neither cut a COMMIT in two nor keep the bell silent.
 
 use std::str::FromStr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use super::conn::Link;
 use super::job::{Attempt, Hooks, Job, LIMIT, bounded};
 use super::{Conn, Fate, StoreError, Wall};
 
-static MIGRATIONS: Migrator = sqlx::migrate!("migrations/postgres");
+pub(super) static MIGRATIONS: Migrator = sqlx::migrate!("migrations/postgres");
 
 /// How long a transaction may wait for a connection.
 const ACQUIRE: Duration = Duration::from_secs(5);
@@ -31,7 +32,6 @@ const LIMITS: [(&str, &str); 3] = [
     ("idle_in_transaction_session_timeout", "60s"),
 ];
 
-#[derive(Clone)]
 pub(super) struct Database {
     pool: PgPool,
     options: PgConnectOptions,
@@ -43,7 +43,8 @@ pub(super) struct Database {
 
 impl Database {
     pub(super) async fn open(url: &Secret, max_connections: u32, hooks: Hooks) -> Result<Self, StoreError> {
-        let options = PgConnectOptions::from_str(url.expose())?
+        let options = PgConnectOptions::from_str(url.expose())
+            .map_err(|error| StoreError::Url(Arc::new(error)))?
             .application_name("hermes-server")
             .statement_cache_capacity(STATEMENTS)
             .disable_statement_logging();
@@ -84,11 +85,11 @@ impl Database {
         )))
     }
 
-    pub(super) fn submit(&self, wall: Wall, job: Job) -> Result<(), StoreError> {
+    pub(super) fn submit(self: &Arc<Self>, wall: Wall, job: Job) -> Result<(), StoreError> {
         if self.tasks.is_closed() {
             return Err(StoreError::unavailable("the store is closed"));
         }
-        let database = self.clone();
+        let database = Arc::clone(self);
         self.tasks.spawn(async move { database.run(wall, job).await });
         Ok(())
     }

@@ -17,7 +17,7 @@ use super::job::{Hooks, Job};
 use super::sqlite_writer::Writer;
 use super::{Conn, StoreError, lock};
 
-static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
+pub(super) static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
 
 /// Two for each core of a small machine; a read takes well under a millisecond.
 const READERS: u32 = 4;
