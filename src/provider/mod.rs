@@ -6,7 +6,8 @@
 //! next attempt starts.
 
 pub mod demo;
-
+pub mod openai;
+pub mod repair;
 pub mod retry;
 
 mod answer;
@@ -16,12 +17,13 @@ mod request;
 pub use answer::{Answer, Delta, Finish, Partial, TokenUsage};
 pub use demo::Demo;
 pub use failed::{Failed, FailureKind};
-
+pub use openai::OpenAi;
 pub use request::{Call, ChatMessage, Part, Request};
 
 /// A language model behind one of the protocols.
 #[derive(Clone, Debug)]
 pub enum Provider {
+    OpenAi(OpenAi),
     Demo(Demo),
 }
 
@@ -35,6 +37,7 @@ impl Provider {
         on_delta: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Answer, Failed> {
         match self {
+            Self::OpenAi(openai) => openai.attempt(request, on_delta).await,
             Self::Demo(demo) => demo.attempt(request, attempt, on_delta).await,
         }
     }

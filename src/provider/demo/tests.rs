@@ -134,7 +134,7 @@ async fn words_stream_one_by_one_and_join_to_the_answer() {
     assert_eq!(
         answer.usage,
         Some(TokenUsage {
-            input: 12,
+            input: 11,
             output: 9,
             cached_input: 0,
             reasoning: 3
