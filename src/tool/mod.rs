@@ -4,9 +4,12 @@
 //! written travels back with its result and is committed together with it.
 
 pub mod arguments;
+pub mod budget;
 pub mod coerce;
+pub mod command_line;
 pub mod error_text;
 pub mod name_repair;
+pub mod output;
 pub mod session_tools;
 pub mod toolset;
 

@@ -275,11 +275,7 @@ mod tests {
                 .collect();
             calls(&chunks.iter().map(String::as_str).collect::<Vec<_>>())
         };
-        for parts in [
-            &["read_", "file"][..],
-            &["read_file", "read_file"],
-            &["read_file", ""],
-        ] {
+        for parts in [&["read_", "file"][..], &["read_file", "read_file"], &["read_file", ""]] {
             assert_eq!(named(parts), ["a read_file "], "{parts:?}");
         }
     }

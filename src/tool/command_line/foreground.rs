@@ -1,0 +1,181 @@
+//! Commands that do not come to an end, told by their words.
+
+use super::scan::{self, QUOTED};
+
+/// Why a command should run in the background; the text is for the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unsuited {
+    #[error("this detaches a process by itself: use `background: true`, which keeps its output and can stop it")]
+    Detaches,
+    #[error("`&` starts a process nobody looks after: use `background: true` instead")]
+    Ampersand,
+    #[error(
+        "this starts a server or a watcher that does not end: use `background: true`, then look at it with `process`"
+    )]
+    Endless,
+}
+
+/// Refuses what would hold the foreground or slip out of it.
+pub fn check_foreground(command: &str) -> Result<(), Unsuited> {
+    let marks = scan::marks(command);
+    let text: String = marks
+        .iter()
+        .map(|mark| if mark.character == QUOTED { '_' } else { mark.character })
+        .collect();
+    let commands = simple_commands(&text);
+    let asks_for_help = |words: &[&str]| words.iter().any(|word| ["--help", "--version", "-h"].contains(word));
+    if commands
+        .iter()
+        .any(|(words, _)| !asks_for_help(words) && detaches(words))
+    {
+        return Err(Unsuited::Detaches);
+    }
+    if has_background_operator(&text) {
+        return Err(Unsuited::Ampersand);
+    }
+    if commands
+        .iter()
+        .any(|(words, piped)| !asks_for_help(words) && (is_server(words) || (!piped && follows(words))))
+    {
+        return Err(Unsuited::Endless);
+    }
+    Ok(())
+}
+
+/// The words of every simple command, and whether its output goes into a pipe.
+fn simple_commands(text: &str) -> Vec<(Vec<&str>, bool)> {
+    let mut commands = Vec::new();
+    for piece in text.split_inclusive([';', '&', '|', '\n', '(', ')']) {
+        let words = piece.trim_end_matches([';', '&', '|', '\n', '(', ')']);
+        let words: Vec<&str> = words
+            .split_whitespace()
+            .skip_while(|word| is_before_program(word))
+            .collect();
+        if !words.is_empty() {
+            commands.push((words, piece.ends_with('|')));
+        }
+    }
+    commands
+}
+
+/// What may stand before the program without changing which one runs.
+fn is_before_program(word: &str) -> bool {
+    let known = [
+        "sudo", "env", "exec", "time", "command", "npx", "bunx", "{", "!", "then", "do", "else", "if", "while",
+    ];
+    known.contains(&word) || super::is_assignment(word)
+}
+
+fn detaches(words: &[&str]) -> bool {
+    matches!(words, ["nohup" | "disown" | "setsid", ..])
+}
+
+/// A `&` with blanks around it, or at the end. Not `&&`, not part of a redirect.
+fn has_background_operator(text: &str) -> bool {
+    let mut rest = text;
+    let mut before = ' ';
+    while let Some(at) = rest.find('&') {
+        let (head, tail) = rest.split_at(at);
+        before = head.chars().next_back().unwrap_or(before);
+        let after = tail.get(1..).unwrap_or_default();
+        let ends = after.trim().is_empty();
+        let stands_alone = before.is_whitespace() && after.starts_with(char::is_whitespace);
+        if (ends || stands_alone) && before != '&' && before != '>' {
+            return true;
+        }
+        before = '&';
+        rest = after;
+    }
+    false
+}
+
+/// Programs that serve until they are stopped.
+fn is_server(words: &[&str]) -> bool {
+    match words {
+        ["npm" | "pnpm" | "yarn" | "bun", rest @ ..] => {
+            let script = rest.iter().find(|word| **word != "run" && !word.starts_with('-'));
+            script.is_some_and(|script| ["dev", "start", "serve", "watch"].contains(script))
+        }
+        ["docker", "compose", "up", rest @ ..] | ["docker-compose", "up", rest @ ..] => {
+            !rest.iter().any(|word| *word == "-d" || *word == "--detach")
+        }
+        ["vite", rest @ ..] => !rest.first().is_some_and(|word| ["build", "optimize"].contains(word)),
+        ["next" | "astro" | "nuxt", "dev", ..] | ["ng" | "jekyll", "serve", ..] | ["hugo", "server", ..] => true,
+        ["nodemon" | "uvicorn" | "gunicorn" | "hypercorn", ..] | ["flask", "run", ..] => true,
+        ["rails", "s" | "server", ..] => true,
+        ["python" | "python3", "-m", "http.server", ..] => true,
+        ["python" | "python3", rest @ ..] => rest.contains(&"runserver"),
+        _ => false,
+    }
+}
+
+/// Programs that watch until they are stopped, unless a pipe ends them.
+fn follows(words: &[&str]) -> bool {
+    match words {
+        ["tail" | "journalctl", rest @ ..] => rest.iter().any(|word| ["-f", "-F", "--follow"].contains(word)),
+        ["watch", ..] => true,
+        ["tsc", rest @ ..] => rest.iter().any(|word| ["-w", "--watch"].contains(word)),
+        ["vitest" | "jest" | "webpack", rest @ ..] => rest.contains(&"--watch"),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::vectors;
+
+    #[test]
+    fn agrees_with_the_recorded_cases() {
+        for case in vectors::cases_of("terminal_helpers", "foreground_check") {
+            let got = check_foreground(case.text("command")).err();
+            let kind = got.map(|problem| match problem {
+                Unsuited::Detaches => "wrapper",
+                Unsuited::Ampersand => "ampersand",
+                Unsuited::Endless => "server",
+            });
+            let is_right = match case.tolerance.as_str() {
+                "stricter_ok" if kind.is_some() => true,
+                "looser_ok" if kind.is_none() => true,
+                _ => kind == case.expect.as_str(),
+            };
+            assert!(
+                is_right,
+                "{}: {} gave {kind:?}, not {}",
+                case.id, case.input, case.expect
+            );
+        }
+    }
+
+    #[test]
+    fn text_that_is_only_written_down_is_not_refused() {
+        for command in [
+            "cat > run.sh <<'EOF'\nnohup server &\nEOF",
+            "echo 'npm start &' # then & there",
+            "git commit -m \"use nohup & friends\"",
+            "npm run dev --help",
+            "make 2>&1 | tee log",
+            "make &> log",
+            "tail -f log | head -3",
+            "timeout 5 tail -f log",
+            "vite build",
+            "docker compose up -d",
+        ] {
+            assert_eq!(check_foreground(command), Ok(()), "{command}");
+        }
+    }
+
+    #[test]
+    fn endless_commands_are_found_wherever_they_stand() {
+        for command in [
+            "cd app && PORT=1 npm run dev",
+            "sudo tail -f log",
+            "(npx vite)",
+            "make; watch ls",
+        ] {
+            assert_eq!(check_foreground(command), Err(Unsuited::Endless), "{command}");
+        }
+        assert_eq!(check_foreground("make &"), Err(Unsuited::Ampersand));
+        assert_eq!(check_foreground("x=1 setsid y"), Err(Unsuited::Detaches));
+    }
+}

@@ -1,0 +1,105 @@
+//! What the terminal tool reads off a command line before and after a run.
+//!
+//! Advice and comfort only: which commands belong in the background, what a
+//! benign exit code means, a rewrite that keeps a background job from holding
+//! the shell. Whether a command may run is the guard's to say.
+
+mod background;
+mod foreground;
+mod scan;
+
+pub use background::group_background;
+pub use foreground::{Unsuited, check_foreground};
+
+use scan::QUOTED;
+
+/// What a command's exit code says when it is no failure.
+pub fn exit_code_meaning(command: &str, code: i32) -> Option<&'static str> {
+    let last = scan::marks(command);
+    let last = last
+        .split(|mark| ";&|\n".contains(mark.character))
+        .rfind(|part| !is_blank(part))?;
+    let from = last.first()?.at;
+    let text = command.get(from..)?;
+    // A separator inside quotes: which command came last is not certain here.
+    if text.contains([';', '|']) && last.iter().any(|mark| mark.character == QUOTED) {
+        return None;
+    }
+    let program = text.split_whitespace().find(|word| !is_assignment(word))?;
+    let name = program.rsplit('/').next().unwrap_or(program);
+    Some(match (name, code) {
+        ("grep" | "egrep" | "fgrep" | "zgrep" | "rg" | "ag" | "ack", 1) => "no lines matched (not an error)",
+        ("diff" | "colordiff", 1) => "the files differ (expected, not an error)",
+        ("find", 1) => "some folders could not be read; what was found is still valid",
+        ("test" | "[", 1) => "the condition is false (expected, not an error)",
+        ("curl", 6) => "the host name could not be resolved",
+        ("curl", 7) => "the host refused the connection",
+        ("curl", 22) => "the server answered with an HTTP error",
+        ("curl", 28) => "the request timed out",
+        ("git", 1) => "git found a difference or nothing to do (often not an error)",
+        _ => return None,
+    })
+}
+
+/// Whether a working directory holds only characters that need no quoting.
+pub fn is_plain_directory(path: &str) -> bool {
+    path.chars()
+        .all(|character| character.is_ascii_alphanumeric() || r"/\:_-.~ +@=,".contains(character))
+}
+
+fn is_blank(marks: &[scan::Mark]) -> bool {
+    marks.iter().all(|mark| mark.character.is_whitespace())
+}
+
+/// `NAME=value` before a command.
+fn is_assignment(word: &str) -> bool {
+    let name = word.split('=').next().unwrap_or_default();
+    let is_name = |character: char| character.is_ascii_alphanumeric() || character == '_';
+    word.contains('=') && name.starts_with(|first: char| !first.is_ascii_digit()) && name.chars().all(is_name)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::base::vectors;
+
+    /// The kinds by which the recorded cases name a meaning.
+    fn kind(meaning: &str) -> &'static str {
+        let kinds = [
+            ("no lines", "no_matches"),
+            ("the files differ", "files_differ"),
+            ("some folders", "partial"),
+            ("the condition", "condition_false"),
+            ("the request timed out", "timeout"),
+            ("git found", "git_differs"),
+        ];
+        kinds
+            .iter()
+            .find(|(start, _)| meaning.starts_with(start))
+            .map_or("other", |(_, kind)| kind)
+    }
+
+    #[test]
+    fn exit_codes_mean_what_was_recorded() {
+        for case in vectors::cases_of("terminal_helpers", "exit_meaning") {
+            let code = i32::try_from(case.input["exit_code"].as_i64().unwrap()).unwrap();
+            case.check(&json!(exit_code_meaning(case.text("command"), code).map(kind)));
+        }
+    }
+
+    #[test]
+    fn directories_are_judged_as_recorded() {
+        for case in vectors::cases_of("terminal_helpers", "workdir") {
+            case.check(&json!(is_plain_directory(case.text("path"))));
+        }
+    }
+
+    #[test]
+    fn quoted_words_do_not_hide_the_program() {
+        assert!(exit_code_meaning("cat x | /usr/bin/grep -c 'a b'", 1).is_some());
+        assert!(exit_code_meaning("A='x y' make", 1).is_none());
+        assert!(exit_code_meaning("", 1).is_none());
+    }
+}
