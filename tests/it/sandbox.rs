@@ -427,8 +427,10 @@ async fn a_cancel_ends_the_tree_and_keeps_what_was_printed() {
     let mut printed = Vec::new();
     // The cancel comes when the command says that it runs.
     let output = |chunk: Chunk| {
-        printed.extend_from_slice(chunk.bytes());
-        cancel.cancel();
+        if let Chunk::Stdout(bytes) = chunk {
+            printed.extend_from_slice(&bytes);
+            cancel.cancel();
+        }
     };
     let command = sandbox.command(&format!("echo running; setsid sleep {mark} & sleep {mark}"));
     let finished = sandbox
@@ -448,8 +450,12 @@ async fn dropping_the_call_ends_the_tree() {
     let mark = format!("304.{}", std::process::id());
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let mut sender = Some(sender);
-    let output = move |_| drop(sender.take().map(|sender| sender.send(())));
-    let command = sandbox.command(&format!("setsid sleep {mark} & sleep 0.1; echo running; sleep {mark}"));
+    let output = move |_| {
+        if let Some(sender) = sender.take() {
+            sender.send(()).unwrap();
+        }
+    };
+    let command = sandbox.command(&runs_until_killed(&mark));
     let call = sandbox
         .local
         .execute(&sandbox.workspace, command, output, CancellationToken::new());
@@ -467,7 +473,7 @@ async fn a_killed_server_takes_its_commands_with_it() {
         // The second process: a server that runs a command until it is killed.
         let sandbox = Sandbox::new().await;
         let mark = mark.into_string().unwrap();
-        let command = sandbox.command(&format!("setsid sleep {mark} & sleep 0.1; echo running; sleep {mark}"));
+        let command = sandbox.command(&runs_until_killed(&mark));
         let told = |_| println!("data={}", sandbox.data.0.display());
         sandbox
             .local
@@ -490,11 +496,16 @@ async fn a_killed_server_takes_its_commands_with_it() {
     let lines = std::io::BufRead::lines(std::io::BufReader::new(server.stdout.take().unwrap()));
     let mut told = lines.map(Result::unwrap);
     let data = told.find_map(|line| line.split_once("data=").map(|(_, data)| data.to_owned()));
-    assert!(marked(&mark).len() >= 2, "the command runs");
+    assert_ne!(marked(&mark), [0; 0], "the command runs");
     server.kill().unwrap();
     server.wait().unwrap();
     gone(&mark).await;
     fs::remove_dir_all(data.unwrap()).unwrap();
+}
+
+/// A script whose detached child carries the mark and says when it runs.
+fn runs_until_killed(mark: &str) -> String {
+    format!("setsid bash -c 'echo running; sleep 300; : {mark}' & disown; sleep 300")
 }
 
 /// Waits for the end of every process with this mark.
@@ -504,6 +515,10 @@ async fn gone(mark: &str) {
         let Ok(process) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::NONBLOCK) else {
             continue;
         };
+        #[allow(
+            deprecated,
+            reason = "its replacement is unsafe; an owned descriptor is all that is asked for"
+        )]
         let process = AsyncFd::new(process).unwrap();
         let ended = tokio::time::timeout(Duration::from_secs(5), process.readable()).await;
         ended.expect("the process ends").unwrap().retain_ready();

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
@@ -52,9 +52,9 @@ pub(super) fn start(description: &Description, stdin: Option<&[u8]>) -> io::Resu
     let shell = *shell.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "this machine has no shell"))?;
     let is_bash = shell.ends_with("bash");
     let first = if is_bash { BASH_DESCRIPTORS } else { OTHER_DESCRIPTORS };
-    let script = inherited(memory("script", description.script.as_bytes())?.into(), first)?;
+    let script = inherited(&memory("script", description.script.as_bytes())?, first)?;
     let place = place()?;
-    let told = inherited(place.try_clone()?.into(), first)?;
+    let told = inherited(&place, first)?;
     let input = match stdin {
         Some(bytes) => Stdio::from(memory("stdin", bytes)?),
         None => Stdio::null(),
@@ -127,8 +127,8 @@ fn place() -> io::Result<File> {
 
 /// The same file under the first free descriptor from `first` on, which the
 /// shell inherits. Nothing else is started by this process.
-fn inherited(file: OwnedFd, first: i32) -> io::Result<OwnedFd> {
-    let high = fcntl_dupfd_cloexec(file.as_fd(), first)?;
+fn inherited(file: &File, first: i32) -> io::Result<OwnedFd> {
+    let high = fcntl_dupfd_cloexec(file, first)?;
     fcntl_setfd(&high, FdFlags::empty())?;
     Ok(high)
 }
