@@ -6,6 +6,7 @@
 
 pub mod clock;
 pub mod id;
+pub mod random;
 pub mod secret;
 pub mod similarity;
 pub mod text;

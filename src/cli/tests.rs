@@ -1,3 +1,5 @@
+//! What parses, what does not, and that every subcommand has its examples.
+
 use std::time::Duration;
 
 use clap::CommandFactory;

@@ -1,3 +1,6 @@
+//! The configuration as an operator meets it: layers, refusals, what is shown.
+//! Files are real, the environment is a list of pairs.
+
 use std::time::Duration;
 
 use super::*;

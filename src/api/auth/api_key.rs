@@ -10,21 +10,18 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::base::Secret;
+use crate::base::random::{NoRandomness, unguessable};
 
 /// Marks our keys for people and for scanners that look for leaked ones.
 const PREFIX: &str = "hsk_";
 const RANDOM_BYTES: usize = 32;
 
-/// The machine has no randomness; no key can be made.
-#[derive(Debug, thiserror::Error)]
-#[error("the operating system's random source failed: {0}")]
-pub struct NoRandomness(getrandom::Error);
-
 /// A new key, to be shown once.
 pub fn generate() -> Result<Secret, NoRandomness> {
-    let mut random = [0u8; RANDOM_BYTES];
-    getrandom::fill(&mut random).map_err(NoRandomness)?;
-    Ok(Secret::new(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random))))
+    Ok(Secret::new(format!(
+        "{PREFIX}{}",
+        URL_SAFE_NO_PAD.encode(unguessable()?)
+    )))
 }
 
 /// Whether a credential has the shape of a stored key. Whatever has not need

@@ -1,3 +1,6 @@
+//! Which tokens hold: every algorithm, every forgery, every claim. Tokens are
+//! signed with the keys under `tests/data/keys` and judged at one fixed instant.
+
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{EncodingKey, Header, encode};
