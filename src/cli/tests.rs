@@ -97,6 +97,21 @@ fn the_other_subcommands_parse() {
 }
 
 #[test]
+fn a_command_to_check_may_look_like_a_flag_and_flags_stay_flags() {
+    for (line, command, json) in [
+        (["check", "--json", "ls -l"], "ls -l", true),
+        (["check", "ls -l", "--json"], "ls -l", true),
+        (["check", "--json", "-rf x"], "-rf x", true),
+        (["check", "--json", "-"], "-", true),
+    ] {
+        let Command::Check(args) = parse(&line).unwrap() else {
+            panic!("not check")
+        };
+        assert_eq!((args.command.as_str(), args.json), (command, json), "{line:?}");
+    }
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     for line in [
         ["key", "create"].as_slice(),
