@@ -110,11 +110,10 @@ impl Settle {
 
 impl<T> Answer<T> {
     pub(super) async fn wait(self) -> Result<T, StoreError> {
-        // The path ends only when the store is closed; a job it never reached
-        // was not written.
+        // The path answers every job it accepted; if it died, nobody knows.
         self.verdict
             .await
-            .unwrap_or_else(|_| Err(StoreError::unavailable("the store is closed")))?;
+            .unwrap_or_else(|_| Err(StoreError::unclear("the commit path ended")))?;
         self.value
             .await
             .map_err(|_| StoreError::bug("a transaction without a value"))

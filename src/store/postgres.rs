@@ -43,11 +43,7 @@ pub(super) struct Database {
 
 impl Database {
     pub(super) async fn open(url: &Secret, max_connections: u32, hooks: Hooks) -> Result<Self, StoreError> {
-        let options = PgConnectOptions::from_str(url.expose())
-            .map_err(|error| StoreError::Url(Arc::new(error)))?
-            .application_name("hermes-server")
-            .statement_cache_capacity(STATEMENTS)
-            .disable_statement_logging();
+        let options = parsed(url)?;
         let mut link = connected(&options).await?;
         // A migration that moves rows must see them: the walls are forced.
         sqlx::query("select set_config('app.across', 'on', false)")
@@ -183,6 +179,22 @@ fn is_dead_line(error: &sqlx::Error) -> bool {
             .is_some_and(|code| code.starts_with("08") || code.starts_with("57P")),
         _ => false,
     }
+}
+
+/// The driver takes a URL of any scheme and fills what is missing from defaults;
+/// a mistyped one must not lead to some other database.
+fn parsed(url: &Secret) -> Result<PgConnectOptions, StoreError> {
+    let scheme = url.expose().split_once("://").map(|(scheme, _)| scheme);
+    if !matches!(scheme, Some("postgres" | "postgresql")) {
+        return Err(StoreError::Url(Arc::new(std::io::Error::other(
+            "expected `postgres://user@host/database`",
+        ))));
+    }
+    let options = PgConnectOptions::from_str(url.expose()).map_err(|error| StoreError::Url(Arc::new(error)))?;
+    Ok(options
+        .application_name("hermes-server")
+        .statement_cache_capacity(STATEMENTS)
+        .disable_statement_logging())
 }
 
 async fn connected(options: &PgConnectOptions) -> Result<PgConnection, StoreError> {

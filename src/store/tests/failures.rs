@@ -155,6 +155,29 @@ async fn a_server_that_is_not_there_is_unavailable() {
 }
 
 #[tokio::test]
+async fn a_url_that_is_none_is_refused_without_being_shown() {
+    for url in [
+        "user:hidden@host",
+        "mysql://u:hidden@127.0.0.1:1/db",
+        "postgres://u:hidden@127.0.0.1:port/db",
+    ] {
+        let options = super::super::StoreOptions {
+            target: Target::Postgres {
+                url: crate::base::Secret::new(url),
+                max_connections: 1,
+            },
+            clock: crate::base::Clock::system(),
+            probe: None,
+        };
+        let Err(error) = Store::open(options).await else {
+            panic!("opened")
+        };
+        assert!(matches!(error, StoreError::Url(_)), "{error:?}");
+        assert!(!format!("{error} {error:?}").contains("hidden"));
+    }
+}
+
+#[tokio::test]
 async fn a_row_that_does_not_decode_is_called_corrupt() {
     on_both(async |bench| {
         let work = bench.store.write(Wall::Across, "test", |conn| {
