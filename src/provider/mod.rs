@@ -42,3 +42,36 @@ impl Provider {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Clock;
+
+    #[tokio::test]
+    async fn a_model_that_recovers_is_asked_until_it_answers() {
+        let provider = Provider::Demo(Demo::new(Clock::system()));
+        let policy = retry::Policy {
+            base: std::time::Duration::ZERO,
+            ..retry::Policy::default()
+        };
+        // In a task of its own: attempts may move between threads.
+        let asked = tokio::spawn(async move {
+            let messages = repair::repair(vec![ChatMessage::user("/error 503 2\n/say at last")]);
+            let request = Request {
+                model: "demo".to_owned(),
+                messages,
+                tools: None,
+            };
+            let mut attempt = 1;
+            loop {
+                match provider.attempt(&request, attempt, &mut |_| {}).await {
+                    Ok(answer) => return (answer.text, attempt),
+                    Err(failed) => assert!(retry::decide(&failed, attempt, &policy, 0.0).is_some(), "{failed}"),
+                }
+                attempt += 1;
+            }
+        });
+        assert_eq!(asked.await.unwrap(), ("at last".to_owned(), 3));
+    }
+}

@@ -309,4 +309,23 @@ mod tests {
         );
         assert_eq!(place(&[ChatMessage::user("hi"), said()]), Place::NoScript);
     }
+
+    #[test]
+    fn the_page_about_the_demo_model_shows_scripts_that_can_be_read() {
+        let page = include_str!("../../../docs/demo-model.md");
+        let examples: Vec<&str> = page.split("```").skip(1).step_by(2).collect();
+        assert!(examples.len() > 3);
+        for example in examples {
+            assert!(
+                matches!(parse(example), Some(Ok(steps)) if !steps.is_empty()),
+                "{example}"
+            );
+        }
+        for word in ["/say", "/tokens", "/reason", "/sleep", "/tool", "/then", "/error"] {
+            assert!(
+                directive(word).is_some() && page.contains(&format!("| `{word}")),
+                "{word}"
+            );
+        }
+    }
 }

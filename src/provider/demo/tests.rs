@@ -1,3 +1,6 @@
+//! The demo model, asked as the turn engine asks it: scripts to their end, errors,
+//! words on the clock.
+
 use std::sync::Arc;
 
 use serde_json::value::RawValue;

@@ -55,7 +55,8 @@ impl<'a> Assembly<'a> {
     /// Takes one JSON object of the stream. `is_error` when the server named the
     /// event so.
     pub(super) fn take(&mut self, data: &str, is_error: bool) -> Result<(), FailedHere> {
-        let chunk = Chunk::parse(data).map_err(|error| FailedHere::malformed(&format!("not a chunk: {error}")))?;
+        let chunk =
+            Chunk::parse(data).map_err(|_| FailedHere::malformed("it holds something that is no part of an answer"))?;
         let says_error = is_error || chunk.object.as_str() == Some("error");
         if says_error || !matches!(chunk.error, Value::Null | Value::Bool(false)) {
             return Err(FailedHere(refusal::in_stream(data, self.upstream)));

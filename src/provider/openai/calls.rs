@@ -195,6 +195,8 @@ fn number(value: &Value) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     /// One string of JSON a chunk; the calls as `id name arguments`.
@@ -277,6 +279,40 @@ mod tests {
         };
         for parts in [&["read_", "file"][..], &["read_file", "read_file"], &["read_file", ""]] {
             assert_eq!(named(parts), ["a read_file "], "{parts:?}");
+        }
+    }
+
+    #[test]
+    fn a_call_may_be_cut_anywhere() {
+        let arguments = r#"{"path": "한 \\"a\\"", "lines": [1, 22]}"#;
+        let piece =
+            |name: &str, arguments: &str| json!([{"index": 0, "function": {"name": name, "arguments": arguments}}]);
+        for (at, _) in arguments.char_indices() {
+            let (first, second) = arguments.split_at(at);
+            let chunks = [piece("read_file", first).to_string(), piece("", second).to_string()];
+            assert_eq!(
+                calls(&[&chunks[0], &chunks[1]]),
+                [format!("call_1 read_file {arguments}")],
+                "cut at {at}"
+            );
+            let bare = [
+                piece("read_file", first).to_string(),
+                json!([{"function": {"arguments": second}}]).to_string(),
+            ];
+            assert_eq!(
+                calls(&[&bare[0], &bare[1]]),
+                [format!("call_1 read_file {arguments}")],
+                "cut at {at}"
+            );
+        }
+        for at in 0..9 {
+            let (first, second) = "read_file".split_at(at);
+            let chunks = [piece(first, "").to_string(), piece(second, arguments).to_string()];
+            assert_eq!(
+                calls(&[&chunks[0], &chunks[1]]),
+                [format!("call_1 read_file {arguments}")],
+                "cut at {at}"
+            );
         }
     }
 

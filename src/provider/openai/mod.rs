@@ -211,10 +211,10 @@ impl OpenAi {
     /// The request got no answer at all.
     fn unreached(&self, error: &reqwest::Error) -> Failed {
         let causes: Vec<String> = std::iter::successors(error.source(), |cause| (*cause).source())
-            .map(|cause| cause.to_string())
+            .map(ToString::to_string)
             .collect();
         let origin = &self.upstream.origin;
-        if causes.iter().any(|cause| cause.contains("certificate")) {
+        if is_distrust(&causes) {
             let message = format!("the certificate of the model server at `{origin}` is not trusted");
             return Failed::new(FailureKind::Untrusted, message);
         }
@@ -228,6 +228,12 @@ impl OpenAi {
             "the model server closed the connection before it answered",
         )
     }
+}
+
+/// The TLS library's error type is not public through the client; its words are
+/// `invalid peer certificate: …`.
+fn is_distrust(causes: &[String]) -> bool {
+    causes.iter().any(|cause| cause.contains("peer certificate"))
 }
 
 /// `<base>/chat/completions`, with or without a slash at the base's end; a query

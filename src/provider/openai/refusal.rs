@@ -47,9 +47,12 @@ pub(super) fn of_status(status: u16, body: &str, model: &str, upstream: &Upstrea
             format!("the model server answered {status}: it wants an API key, and none is configured")
         }
         FailureKind::Unauthenticated => format!("the model server answered {status}: it refuses the API key"),
-        FailureKind::UnknownModel if said.message.is_empty() => format!(
-            "the model server answered {status}: it has no model `{model}`, or no chat completions at this address"
-        ),
+        // A wrong address is a 404 as well.
+        FailureKind::UnknownModel if !said.message.to_lowercase().contains("model") => {
+            format!(
+                "the model server answered {status}: it has no model `{model}`, or no chat completions at this address"
+            )
+        }
         FailureKind::UnknownModel => format!("the model server has no model `{model}` for this key{shown}"),
         _ if (300..400).contains(&status) => {
             format!("the model server answered {status}: it redirects elsewhere, which is not followed")
@@ -365,7 +368,10 @@ mod tests {
             ..upstream()
         };
         assert!(of_status(401, "", "m", &open).message.contains("none is configured"));
-        assert!(of_status(404, "", "gpt-x", &open).message.contains("`gpt-x`"));
+        for body in ["", r#"{"detail": "Not Found"}"#] {
+            let message = of_status(404, body, "gpt-x", &open).message;
+            assert!(message.contains("`gpt-x`") && message.contains("address"), "{message}");
+        }
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Against real servers on ports of the machine, each with one fault.
+//! The client against real servers on free ports of this machine, most of them with
+//! one fault. No server here is reached from outside.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -89,11 +90,16 @@ fn chunked(body: &str) -> String {
 }
 
 fn provider(base_url: Url, key: Option<&str>) -> OpenAi {
-    let settings = Settings {
-        idle_timeout: Duration::from_millis(200),
-        ..Settings::new(base_url, key.map(Secret::new))
-    };
+    let settings = Settings::new(base_url, key.map(Secret::new));
     OpenAi::new(client().unwrap(), settings, Clock::stepped(Timestamp(0))).unwrap()
+}
+
+/// One that waits only so long.
+fn impatient(base_url: Url, idle_millis: u64) -> OpenAi {
+    OpenAi {
+        idle_timeout: Duration::from_millis(idle_millis),
+        ..provider(base_url, None)
+    }
 }
 
 async fn ask(provider: &OpenAi) -> Result<Answer, Failed> {
@@ -259,13 +265,13 @@ async fn a_server_that_refuses_to_count_is_asked_without() {
 
 #[tokio::test]
 async fn silence_before_the_answer_is_a_timeout() {
-    let failed = fail(&provider(serve_raw(String::new(), true).await, None)).await;
+    let failed = fail(&impatient(serve_raw(String::new(), true).await, 200)).await;
     assert_eq!((failed.kind, failed.partial), (FailureKind::Timeout, None));
 }
 
 #[tokio::test]
 async fn silence_within_the_answer_is_a_timeout_that_keeps_the_text() {
-    let failed = fail(&provider(serve_raw(chunked(BEGUN), true).await, None)).await;
+    let failed = fail(&impatient(serve_raw(chunked(BEGUN), true).await, 500)).await;
     let kept = Partial {
         text: "half".to_owned(),
         reasoning: String::new(),
@@ -291,14 +297,14 @@ async fn a_connection_that_breaks_is_an_interruption_that_keeps_the_text() {
 async fn bytes_that_keep_coming_are_no_silence() {
     let (base, _) = serve(|_| {
         let slow = stream::unfold(0, |sent| async move {
-            tokio::time::sleep(Duration::from_millis(80)).await;
-            let next = if sent < 5 { ": thinking\n\n" } else { WHOLE };
-            (sent <= 5).then_some((Ok::<_, Broken>(next), sent + 1))
+            tokio::time::sleep(Duration::from_millis(250)).await;
+            let next = if sent < 4 { ": thinking\n\n" } else { WHOLE };
+            (sent <= 4).then_some((Ok::<_, Broken>(next), sent + 1))
         });
         Body::from_stream(slow).into_response()
     })
     .await;
-    assert_eq!(ask(&provider(base, None)).await.unwrap().text, "hi");
+    assert_eq!(ask(&impatient(base, 1000)).await.unwrap().text, "hi");
 }
 
 /// Says so when it is dropped.
@@ -347,4 +353,11 @@ fn settings_that_cannot_work_are_refused() {
     assert_eq!(new("data:x", None), Err(SettingsError::Address));
     assert_eq!(new("http://host", Some("ключ\u{7f}")), Err(SettingsError::Key));
     assert_eq!(new("http://host", Some(" \n")), Ok(()));
+}
+
+#[test]
+fn a_certificate_that_does_not_hold_is_told_from_a_closed_port() {
+    let distrusts = |cause: &str| is_distrust(&["client error (Connect)".to_owned(), cause.to_owned()]);
+    assert!(distrusts("invalid peer certificate: UnknownIssuer"));
+    assert!(!distrusts("Connection refused (os error 111)"));
 }

@@ -1,3 +1,6 @@
+//! Broken conversations and their repaired forms, and the property that whatever
+//! comes in, a valid conversation comes out.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,6 @@
+//! Recorded streams of many kinds of servers. Each must mean the same whole, cut in
+//! two anywhere, and byte by byte.
+
 use super::*;
 use crate::provider::{Finish, TokenUsage};
 
