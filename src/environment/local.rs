@@ -126,7 +126,7 @@ impl Local {
         let began = Instant::now();
         let limit = command.timeout;
         let (description, stdin) = self.describe(mechanism, workspace, command)?;
-        let mut run = Run::start(&self.settings.exec_program).map_err(EnvironmentError::Spawn)?;
+        let mut run = Run::start(&self.settings.exec_program, &description.confinement)?;
         let frame = frame(&description, stdin.as_deref()).map_err(EnvironmentError::Spawn)?;
         drop((description, stdin));
         let ended = run.accompany(&frame, limit, output, &cancel).await?;
@@ -168,7 +168,7 @@ impl Local {
                 network: settings.network,
                 writable,
                 readable: settings.readable.clone(),
-                identity: workspace.identity().filter(|_| mechanism == Mechanism::Landlock),
+                identity: workspace.identity().filter(|_| mechanism != Mechanism::None),
                 limits: settings.limits.clone(),
             },
         };

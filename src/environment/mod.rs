@@ -5,6 +5,7 @@
 //! machine inside a sandbox. Nothing here judges a command (that is `guard`)
 //! and nothing here knows what a tool or a turn is.
 
+mod bubblewrap;
 mod command;
 mod exec;
 mod files;
@@ -12,6 +13,7 @@ mod local;
 mod probe;
 mod replace;
 mod run;
+mod visible;
 mod workspace;
 
 use tokio_util::sync::CancellationToken;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::command::{Command, EnvironmentError, Isolation, IsolationChoice, Mechanism};
+use super::command::{Chunk, Command, EnvironmentError, Isolation, IsolationChoice, Mechanism};
 use super::local::Local;
 
 /// A trial takes some 10 ms; a machine under load may take much longer.
@@ -45,14 +45,20 @@ async fn trial(local: &Local, mechanism: Mechanism) -> Result<String, String> {
         stdin: None,
         environment: Vec::new(),
     };
-    let cancel = CancellationToken::new();
-    let (finished, detail) = local
-        .execute_confined(mechanism, &workspace, command, |_| {}, cancel)
-        .await
-        .map_err(text)?;
-    match finished.exit_code {
-        0 => Ok(detail),
-        code => Err(format!("{detail}: a trial command ended with code {code}")),
+    let mut said = Vec::new();
+    let output = |chunk: Chunk| said.extend_from_slice(chunk.bytes());
+    let run = local
+        .execute_confined(mechanism, &workspace, command, output, CancellationToken::new())
+        .await;
+    match run {
+        Ok((finished, detail)) if finished.exit_code == 0 => Ok(detail),
+        Ok((finished, detail)) => Err(format!(
+            "{detail}: a trial command ended with code {}",
+            finished.exit_code
+        )),
+        // Whatever kept the process from reporting has said why itself.
+        Err(EnvironmentError::Lost) if !said.is_empty() => Err(String::from_utf8_lossy(&said).trim().to_owned()),
+        Err(error) => Err(text(error)),
     }
 }
 

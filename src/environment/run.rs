@@ -18,8 +18,10 @@ use tokio::process::{Child, ChildStderr, ChildStdout};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::command::{Chunk, EnvironmentError};
-use super::exec::description::Report;
+use super::bubblewrap;
+use super::command::{Chunk, EnvironmentError, Mechanism};
+use super::exec::description::{Confinement, Report};
+use super::exec::kill_below;
 
 /// How long the process may take to report after it was told to stop, or after
 /// the command's own time is over.
@@ -53,11 +55,19 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub(super) fn start(program: &Path) -> io::Result<Self> {
+    pub(super) fn start(program: &Path, confinement: &Confinement) -> Result<Self, EnvironmentError> {
+        let command = match confinement.mechanism {
+            Mechanism::Landlock | Mechanism::None => tokio::process::Command::new(program),
+            Mechanism::Bubblewrap => wrapped(program, confinement)?,
+        };
+        Self::spawn(command).map_err(EnvironmentError::Spawn)
+    }
+
+    fn spawn(mut command: tokio::process::Command) -> io::Result<Self> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let (reports, orders) = UnixStream::from_std(ours)?.into_split();
-        let mut process = tokio::process::Command::new(program)
+        let mut process = command
             .arg("exec")
             .env_clear()
             .current_dir("/")
@@ -96,9 +106,9 @@ impl Run {
                 Some(bytes) = self.stdout.next() => output(Chunk::Stdout(bytes)),
                 Some(bytes) = self.stderr.next() => output(Chunk::Stderr(bytes)),
                 line = self.reports.next_line() => {
-                    if let Some(ended) = self.hear(line)? {
+                    if let Some(ended) = self.hear(line).transpose() {
                         self.drain(&mut output).await;
-                        return Ok(ended);
+                        return ended;
                     }
                 }
                 () = cancel.cancelled(), if !cancelled => {
@@ -131,8 +141,8 @@ impl Run {
     fn hear(&mut self, line: io::Result<Option<String>>) -> Result<Option<Ended>, EnvironmentError> {
         let report = line.ok().flatten().and_then(|line| serde_json::from_str(&line).ok());
         match report {
-            Some(Report::Started { pid, isolation }) => {
-                self.group = Pid::from_raw(pid);
+            Some(Report::Started { group, isolation }) => {
+                self.group = group.and_then(Pid::from_raw);
                 self.isolation = isolation;
                 Ok(None)
             }
@@ -159,6 +169,9 @@ impl Run {
 
     /// The last resort, when the process itself does not answer any more.
     fn kill(&mut self) {
+        if let Some(pid) = self.process.id().and_then(|id| Pid::from_raw(id.cast_signed())) {
+            kill_below(pid);
+        }
         // Both may be gone already, which is what is wanted.
         if let Some(group) = self.group {
             let _ = kill_process_group(group, Signal::KILL);
@@ -184,6 +197,19 @@ impl Run {
         // It leaves right after its report; if not, the runtime reaps it later.
         drop(timeout(DRAIN, self.process.wait()).await);
     }
+}
+
+fn wrapped(program: &Path, confinement: &Confinement) -> Result<tokio::process::Command, EnvironmentError> {
+    let Some(bubblewrap) = bubblewrap::find() else {
+        return Err(EnvironmentError::Unavailable {
+            reason: "bubblewrap is not installed".into(),
+        });
+    };
+    // A link into `/proc` would mean bubblewrap itself in there.
+    let program = program.canonicalize().map_err(EnvironmentError::Spawn)?;
+    let mut command = tokio::process::Command::new(bubblewrap);
+    command.args(bubblewrap::arguments(&program, confinement));
+    Ok(command)
 }
 
 /// One of the command's outputs, until it ends.

@@ -633,3 +633,69 @@ async fn without_isolation_commands_run_but_are_still_supervised() {
     );
     assert_eq!(marked(&mark), [0; 0]);
 }
+
+#[tokio::test]
+async fn bubblewrap_where_installed_gives_a_command_its_own_spaces() {
+    let data = Scratch::new();
+    let mut settings = settings(&data.0);
+    settings.isolation = IsolationChoice::Bubblewrap;
+    let local = Local::open(settings).await;
+    if !["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap"]
+        .iter()
+        .any(|path| Path::new(path).exists())
+    {
+        let Isolation::Unavailable { reason } = local.isolation() else {
+            panic!("it works without bubblewrap")
+        };
+        assert_eq!(reason, "bubblewrap is not installed");
+        return;
+    }
+    let Isolation::Working {
+        mechanism: Mechanism::Bubblewrap,
+        detail,
+    } = local.isolation()
+    else {
+        // A container may forbid what bubblewrap needs; then it says what.
+        let Isolation::Unavailable { reason } = local.isolation() else {
+            panic!("another mechanism was taken")
+        };
+        assert!(reason.contains("bwrap"), "{reason}");
+        return;
+    };
+    assert!(detail.contains("bubblewrap"), "{detail}");
+    let workspace = local.workspace("ten_a", "ses_a").await.unwrap();
+    let sandbox = Sandbox { data, local, workspace };
+    fs::write(sandbox.data.0.join("api-key"), "secret").unwrap();
+    let mark = format!("307.{}", std::process::id());
+    // Few processes are seen, the server is not among them, and none remains.
+    let outcome = sandbox
+        .run(&format!("setsid sleep {mark} & disown; ls -d /proc/[0-9]* | wc -l"))
+        .await;
+    assert!(
+        outcome.stdout.trim().parse::<usize>().unwrap() < 12,
+        "{}",
+        outcome.stdout
+    );
+    assert_eq!(marked(&mark), [0; 0]);
+    for script in [
+        format!("cat {}/api-key", sandbox.data.0.display()),
+        "cat /etc/shadow".into(),
+        "ls /root".into(),
+        "ls /run/*.sock".into(),
+        "echo x > /usr/hermes-sandbox-escape".into(),
+        "mount -t tmpfs none .".into(),
+    ] {
+        sandbox.refuses(&script).await;
+    }
+    let usual =
+        "echo x > /tmp/mine && cat /tmp/mine && echo y > /dev/shm/mine && cd sub 2>/dev/null || mkdir sub && cd sub";
+    let outcome = sandbox.run(usual).await;
+    assert_eq!(outcome.stdout, "x\n");
+    assert_eq!(outcome.finished.cwd, Some(sandbox.workspace.root().join("sub")));
+    assert!(!Path::new("/tmp/mine").exists());
+    let mut command = sandbox.command(&format!("trap '' TERM; sleep {mark} & sleep {mark}"));
+    command.timeout = Duration::from_millis(200);
+    let outcome = sandbox.execute(command, CancellationToken::new()).await;
+    assert!(outcome.finished.timed_out && !outcome.finished.survived);
+    assert_eq!(marked(&mark), [0; 0]);
+}

@@ -21,6 +21,7 @@ use super::description::Confinement;
 use super::syscalls::{Sockets, programs};
 use crate::environment::command::Mechanism;
 use crate::environment::local::Limits;
+use crate::environment::visible::{DEVICES, MACHINE, READABLE, SYSTEM};
 
 /// The newest set of rights this code was written against.
 const KNOWN: ABI = ABI::V9;
@@ -31,110 +32,33 @@ const MOVES: ABI = ABI::V2;
 /// Sockets with a path are covered from this version on.
 const SOCKET_PATHS: ABI = ABI::V9;
 
-/// Read and executed by every command.
-const SYSTEM: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
-
-/// What programs read to start, to resolve names and to know the machine. Named
-/// one by one: beside these lie password hashes and other processes.
-const READABLE: &[&str] = &[
-    "/etc/alternatives",
-    "/etc/bash.bashrc",
-    "/etc/ca-certificates",
-    "/etc/ca-certificates.conf",
-    "/etc/crypto-policies",
-    "/etc/debian_version",
-    "/etc/default/locale",
-    "/etc/environment",
-    "/etc/fonts",
-    "/etc/gai.conf",
-    "/etc/gitconfig",
-    "/etc/group",
-    "/etc/host.conf",
-    "/etc/hostname",
-    "/etc/hosts",
-    "/etc/inputrc",
-    "/etc/issue",
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/locale.alias",
-    "/etc/locale.conf",
-    "/etc/localtime",
-    "/etc/magic",
-    "/etc/mime.types",
-    "/etc/nsswitch.conf",
-    "/etc/os-release",
-    "/etc/passwd",
-    "/etc/perl",
-    "/etc/pki/tls/certs",
-    "/etc/pki/ca-trust",
-    "/etc/profile",
-    "/etc/profile.d",
-    "/etc/protocols",
-    "/etc/python3",
-    "/etc/resolv.conf",
-    "/etc/services",
-    "/etc/shells",
-    "/etc/ssl/certs",
-    "/etc/ssl/openssl.cnf",
-    "/etc/terminfo",
-    "/etc/timezone",
-    "/etc/vim",
-    "/etc/wgetrc",
-    "/proc/cpuinfo",
-    "/proc/filesystems",
-    "/proc/loadavg",
-    "/proc/meminfo",
-    "/proc/stat",
-    "/proc/sys/fs/file-max",
-    "/proc/sys/fs/nr_open",
-    "/proc/sys/fs/pipe-max-size",
-    "/proc/sys/kernel/cap_last_cap",
-    "/proc/sys/kernel/ngroups_max",
-    "/proc/sys/kernel/osrelease",
-    "/proc/sys/kernel/pid_max",
-    "/proc/sys/net/core/somaxconn",
-    "/proc/sys/vm/max_map_count",
-    "/proc/sys/vm/overcommit_memory",
-    "/proc/uptime",
-    "/proc/version",
-    "/sys/devices/system/cpu",
-    "/sys/kernel/mm/transparent_hugepage",
-];
-
-const DEVICES: &[&str] = &[
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-    "/dev/tty",
-];
-
 /// Confines the calling thread for good and says what stands.
 pub(super) fn confine(confinement: &Confinement) -> Result<String, String> {
     limit(&confinement.limits, confinement.identity.is_some())?;
     if let Some((user, group)) = confinement.identity {
         become_user(user, group).map_err(|error| format!("user {user} could not be taken: {error}"))?;
-    } else if geteuid().is_root() && confinement.mechanism == Mechanism::Landlock {
+    } else if geteuid().is_root() && confinement.mechanism != Mechanism::None {
         set_capabilities(None, only(CapabilitySet::empty())).map_err(text)?;
     }
     set_no_new_privs(true).map_err(text)?;
-    match confinement.mechanism {
-        Mechanism::Landlock => {
-            let abi = restrict_files(confinement)?;
-            let sockets = Sockets {
-                network: confinement.network,
-                unix: abi >= SOCKET_PATHS,
-            };
-            for program in programs(sockets)? {
-                seccompiler::apply_filter(&program).map_err(|error| format!("system-call filter: {error}"))?;
-            }
-            Ok(format!("landlock {} and a system-call filter", abi as i32))
-        }
-        Mechanism::Bubblewrap => Ok("bubblewrap and a system-call filter".into()),
-        Mechanism::None => Ok("no isolation".into()),
+    if confinement.mechanism == Mechanism::None {
+        return Ok("no isolation".into());
     }
+    let abi = restrict_files(confinement)?;
+    let has_own_space = confinement.mechanism == Mechanism::Bubblewrap;
+    let sockets = Sockets {
+        network: confinement.network,
+        unix: has_own_space || abi >= SOCKET_PATHS,
+    };
+    for program in programs(sockets)? {
+        seccompiler::apply_filter(&program).map_err(|error| format!("system-call filter: {error}"))?;
+    }
+    let space = if has_own_space {
+        "own spaces by bubblewrap, "
+    } else {
+        ""
+    };
+    Ok(format!("{space}landlock {}, a system-call filter", abi as i32))
 }
 
 /// Hard limits can only go down, and these go down for the whole process.
@@ -191,23 +115,22 @@ fn restrict_files(confinement: &Confinement) -> Result<ABI, String> {
     let status = ruleset(confinement)
         .and_then(RulesetCreated::restrict_self)
         .map_err(text)?;
-    let abi = match status.landlock {
-        LandlockStatus::NotEnabled => return Err("landlock is switched off in this kernel".into()),
-        LandlockStatus::NotImplemented => return Err("this kernel has no landlock".into()),
-        LandlockStatus::Available { effective_abi, .. } => effective_abi,
+    let abi = ABI::from(status.landlock);
+    let needed = match (confinement.mechanism, confinement.identity) {
+        // Its own spaces already hide everything; landlock comes on top.
+        (Mechanism::Bubblewrap, _) => return Ok(abi),
+        (_, Some(_)) => MOVES,
+        (_, None) => SCOPED_SIGNALS,
     };
-    let needed = if confinement.identity.is_some() {
-        MOVES
-    } else {
-        SCOPED_SIGNALS
-    };
-    if abi < needed {
-        return Err(format!(
+    match status.landlock {
+        LandlockStatus::NotEnabled => Err("landlock is switched off in this kernel".into()),
+        LandlockStatus::NotImplemented => Err("this kernel has no landlock".into()),
+        LandlockStatus::Available { .. } if abi < needed => Err(format!(
             "this kernel offers landlock {}, version {} is needed",
             abi as i32, needed as i32
-        ));
+        )),
+        LandlockStatus::Available { .. } => Ok(abi),
     }
-    Ok(abi)
 }
 
 fn ruleset(confinement: &Confinement) -> Result<RulesetCreated, RulesetError> {
@@ -233,8 +156,14 @@ fn ruleset(confinement: &Confinement) -> Result<RulesetCreated, RulesetError> {
     {
         rules = allow(rules, path, read | AccessFs::Execute)?;
     }
-    for path in READABLE {
+    for path in READABLE.iter().chain(MACHINE) {
         rules = allow(rules, Path::new(path), read)?;
+    }
+    if confinement.mechanism == Mechanism::Bubblewrap {
+        // Made for this command alone.
+        rules = allow(rules, Path::new("/proc"), read | AccessFs::WriteFile)?;
+        rules = allow(rules, Path::new("/tmp"), everything)?;
+        rules = allow(rules, Path::new("/dev"), everything)?;
     }
     for path in DEVICES {
         rules = allow(rules, Path::new(path), device)?;

@@ -48,8 +48,9 @@ pub(in crate::environment) struct Confinement {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::environment) enum Report {
-    /// The shell runs; its pid is the id of its process group.
-    Started { pid: i32, isolation: String },
+    /// The shell runs, in a process group that the server knows under this
+    /// number; unless it lives in a process space of its own.
+    Started { group: Option<i32>, isolation: String },
     /// The command and its whole tree are gone (or resisted: `survived`).
     Ended {
         exit_code: i32,

@@ -22,9 +22,13 @@ use std::time::Duration;
 
 use rustix::process::{getpid, set_child_subreaper, setsid};
 
+pub(super) use tree::kill_below;
+
 use description::{Description, Report};
 use shell::Started;
 use tree::Happening;
+
+use crate::environment::command::Mechanism;
 
 /// Runs one command as told through standard input. To be called first thing in
 /// `main`, while the process has one thread.
@@ -54,13 +58,9 @@ fn supervise(server: &mut UnixStream) -> Result<(), String> {
     tree::reap(started.pid, sender.clone());
     watch(server.try_clone().map_err(text)?, sender);
     // When the server is gone this fails; the watcher sees it too and stops all.
-    drop(tell(
-        server,
-        &Report::Started {
-            pid: started.pid.as_raw_nonzero().get(),
-            isolation,
-        },
-    ));
+    let has_own_space = description.confinement.mechanism == Mechanism::Bubblewrap;
+    let group = (!has_own_space).then(|| started.pid.as_raw_nonzero().get());
+    drop(tell(server, &Report::Started { group, isolation }));
     let report = accompany(&started, &happenings, Duration::from_millis(description.timeout_ms));
     drop(tell(server, &report));
     Ok(())

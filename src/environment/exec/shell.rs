@@ -16,7 +16,6 @@ use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::process::Pid;
 
 use super::description::Description;
-use crate::environment::command::Mechanism;
 
 /// The longest path the kernel gives out, with its end.
 const PATH_BYTES: usize = 4097;
@@ -59,7 +58,7 @@ pub(super) fn start(description: &Description, stdin: Option<&[u8]>) -> io::Resu
         Some(bytes) => Stdio::from(memory("stdin", bytes)?),
         None => Stdio::null(),
     };
-    let child = command(shell, description)?
+    let child = Command::new(shell)
         .arg("-c")
         .arg(wrapper(is_bash, script.as_raw_fd(), told.as_raw_fd()))
         .arg(if is_bash { "bash" } else { "sh" })
@@ -74,13 +73,6 @@ pub(super) fn start(description: &Description, stdin: Option<&[u8]>) -> io::Resu
         pid: pid.ok_or(io::ErrorKind::InvalidData)?,
         place,
     })
-}
-
-fn command(shell: &str, description: &Description) -> io::Result<Command> {
-    match description.confinement.mechanism {
-        Mechanism::Landlock | Mechanism::None => Ok(Command::new(shell)),
-        Mechanism::Bubblewrap => Err(io::Error::new(io::ErrorKind::NotFound, "bubblewrap is not installed")),
-    }
 }
 
 /// Reads the script, has the shell tell its directory when it exits however it

@@ -97,8 +97,18 @@ pub(super) fn channel() -> (Sender<Happening>, Receiver<Happening>) {
     mpsc::channel()
 }
 
+/// Kills what descends from `root` now, without waiting; what it forks meanwhile
+/// is missed.
+pub(in crate::environment) fn kill_below(root: Pid) {
+    signal_below(root, Signal::KILL);
+}
+
 fn signal_descendants(signal: Signal) {
-    for pid in descendants(getpid(), &parents()) {
+    signal_below(getpid(), signal);
+}
+
+fn signal_below(root: Pid, signal: Signal) {
+    for pid in descendants(root, &parents()) {
         // It may have ended since it was listed.
         let _ = kill_process(pid, signal);
     }
