@@ -13,6 +13,7 @@ pub mod output;
 pub mod session_tools;
 pub mod todo_list;
 pub mod toolset;
+pub mod untrusted;
 
 use std::path::Path;
 use std::sync::Arc;
