@@ -96,11 +96,11 @@ impl Places {
         if is_device(&path) {
             return Err(Refusal::Device(shown(&path)));
         }
-        let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
         let is_own = path.strip_prefix(&self.agent_home).is_ok_and(|inner| {
             is_one_of(inner, UNREADABLE_OWN) || UNREADABLE_OWN_TREES.iter().any(|tree| inner.starts_with(tree))
         });
-        if is_own || UNREADABLE_NAMES.contains(&name.as_str()) {
+        if is_own || holds_environment(&name) {
             return Err(Refusal::Unreadable(shown(&path)));
         }
         Ok(())
@@ -135,6 +135,11 @@ impl Places {
         }
         Ok(())
     }
+}
+
+/// Whether a file of this name usually holds variables with secrets.
+pub fn holds_environment(name: &str) -> bool {
+    UNREADABLE_NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
 /// The path without `.` and `..`, as text says it, not as the disk does.

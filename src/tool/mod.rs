@@ -11,7 +11,9 @@ pub mod error_text;
 pub mod name_repair;
 pub mod output;
 pub mod session_tools;
+pub mod todo_list;
 pub mod toolset;
+pub mod untrusted;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -10,6 +10,7 @@ mod token;
 use regex::Regex;
 
 use crate::base::text::{first_chars, last_chars};
+use crate::guard::file_access;
 
 /// Where the text comes from or goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,14 +38,10 @@ pub fn redact(text: &str, mode: Mode) -> String {
 }
 
 /// Masks the output of a command: as code, unless the command prints the
-/// environment.
+/// environment or a file that holds one.
 pub fn redact_output(text: &str, command: &str) -> String {
-    let mode = if prints_environment(command) {
-        Mode::Text
-    } else {
-        Mode::Code
-    };
-    redact(text, mode)
+    let shows_values = prints_environment(command) || names_environment_file(command);
+    redact(text, if shows_values { Mode::Text } else { Mode::Code })
 }
 
 /// First six and last four characters of a long secret, nothing of a short one.
@@ -74,6 +71,11 @@ fn prints_environment(command: &str) -> bool {
         let name = program.rsplit('/').next().unwrap_or_default();
         ["env", "printenv", "set", "export", "declare", "typeset"].contains(&name)
     })
+}
+
+fn names_environment_file(command: &str) -> bool {
+    let words = command.split(|character: char| character.is_whitespace() || "/'\"=;|&<>()".contains(character));
+    words.into_iter().any(file_access::holds_environment)
 }
 
 #[allow(clippy::expect_used, reason = "constant patterns; the tests build every one")]

@@ -1,3 +1,5 @@
+//! What is masked, what stays readable, and how long it takes.
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -105,4 +107,27 @@ fn hostile_text_takes_linear_time() {
     }
     // Seconds even in a debug build would mean a quadratic pass.
     assert!(started.elapsed().as_secs() < 10);
+}
+
+#[test]
+fn a_command_that_shows_an_environment_file_is_masked_like_one_that_lists_variables() {
+    for command in [
+        "cat .env",
+        "cd app && grep URL ./.env.local",
+        "printenv",
+        "sudo /usr/bin/env",
+    ] {
+        assert_eq!(
+            redact_output("DB_PASSWORD=hunter2", command),
+            "DB_PASSWORD=***",
+            "{command}"
+        );
+    }
+    for command in ["make test", "cat .env.example", "./environment.sh"] {
+        assert_eq!(
+            redact_output("DB_PASSWORD=hunter2", command),
+            "DB_PASSWORD=hunter2",
+            "{command}"
+        );
+    }
 }
