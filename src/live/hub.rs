@@ -167,6 +167,13 @@ impl Reader {
         let _closed = self.changed.changed().await;
     }
 
+    /// Whether drafts changed since the last look, without waiting.
+    pub fn take_changed(&mut self) -> bool {
+        let changed = self.changed.has_changed().unwrap_or(false);
+        self.changed.mark_unchanged();
+        changed
+    }
+
     /// Frames that follow; see [`Drafts::frames`]. Empty when the drafts are of
     /// another turn than `turn`, where one is given.
     pub fn frames(

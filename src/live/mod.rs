@@ -4,4 +4,5 @@
 
 pub mod cursor;
 pub mod drafts;
+pub mod follow;
 pub mod hub;

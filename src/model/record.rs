@@ -239,3 +239,19 @@ pub struct Writes {
     pub new_grants: Vec<Grant>,
     pub used_grants: Vec<GrantId>,
 }
+
+impl Writes {
+    /// What comes after, in the same transaction.
+    pub fn append(&mut self, more: Writes) {
+        self.events.extend(more.events);
+        self.new_turns.extend(more.new_turns);
+        self.turns.extend(more.turns);
+        self.messages.extend(more.messages);
+        self.new_calls.extend(more.new_calls);
+        self.calls.extend(more.calls);
+        self.new_approvals.extend(more.new_approvals);
+        self.approvals.extend(more.approvals);
+        self.new_grants.extend(more.new_grants);
+        self.used_grants.extend(more.used_grants);
+    }
+}

@@ -104,6 +104,18 @@ impl Rows<'_> {
         row.map(|row| self.record(&row)).transpose()
     }
 
+    /// As [`Rows::session_record`], but a deleted session counts.
+    pub async fn session_record_even_deleted(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
+        const SQL: &str = "
+            select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, status,
+                head_seq, next_position, active_turn_id, usage, todo, cwd, deleted_at
+            from session
+            where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)";
+        let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
+        let row = self.conn.row(SQL, &args).await?;
+        row.map(|row| self.record(&row)).transpose()
+    }
+
     /// Writes back what the lock's holder changed.
     pub(super) async fn write_session(&mut self, session: &SessionRecord, at: Timestamp) -> Result<(), StoreError> {
         const SQL: &str = "
@@ -217,6 +229,16 @@ impl Rows<'_> {
         let args = [self.tenant.into(), Arg::from(external_id), Arg::from(&self.user)];
         let row = self.conn.row(SQL, &args).await?;
         row.map(|row| row.id("session_id")).transpose()
+    }
+
+    /// Whether a session other than `except` has this external id; of any user
+    /// of the tenant, since the name is the tenant's.
+    pub async fn external_id_is_taken(&mut self, name: &str, except: Option<SessionId>) -> Result<bool, StoreError> {
+        const SQL: &str = "
+            select session_id from session
+            where tenant_id = $1 and external_id = $2 and deleted_at is null and session_id <> coalesce($3, '')";
+        let args = [self.tenant.into(), Arg::from(name), except.into()];
+        Ok(self.conn.row(SQL, &args).await?.is_some())
     }
 
     /// Sessions, newest first, older than `before`.

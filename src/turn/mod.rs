@@ -5,8 +5,17 @@
 //! effects and commit. A successor that loads the record decides as its
 //! predecessor would have: recovery is nothing special.
 
+mod calls;
+mod commit;
+pub mod engine;
+mod model_call;
 pub mod next;
+mod owner;
+mod prompt;
+pub mod requests;
+mod run;
 pub mod segments;
 pub mod state;
 pub mod step;
+mod watch;
 pub mod world;

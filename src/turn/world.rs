@@ -32,7 +32,9 @@ pub struct World<'a> {
     pub now: Timestamp,
     /// Makes ids only.
     pub ids: &'a Clock,
-    pub process: ProcessId,
+    /// Who owns a turn that runs from now on; `None` while draining: the turn is
+    /// left for another process.
+    pub owner: Option<ProcessId>,
     pub tools: &'a SessionTools,
     pub host: &'a Host,
     pub workspace: PathBuf,

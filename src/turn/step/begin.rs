@@ -28,7 +28,7 @@ impl Step<'_> {
         let now = self.world.now;
         let turn = &mut self.state.turn;
         turn.status = TurnStatus::Running;
-        turn.owner = Some(self.world.process);
+        turn.owner = self.world.owner;
         turn.epoch += 1;
         turn.started_at = Some(now);
         turn.active_since = Some(now);

@@ -60,8 +60,9 @@ impl<'a> Step<'a> {
         self.touched = true;
         while !self.state.turn.status.is_terminal() {
             match next(&self.state, self.world.rules.max_steps) {
-                Next::Run(ids) => ids.into_iter().for_each(|id| self.start_call(id)),
-                Next::Await | Next::CallModel { .. } => {
+                // Without an owner nothing starts: who takes the turn over does it.
+                Next::Run(ids) if self.world.owner.is_some() => ids.into_iter().for_each(|id| self.start_call(id)),
+                Next::Run(_) | Next::Await | Next::CallModel { .. } => {
                     self.resume();
                     break;
                 }
@@ -80,7 +81,7 @@ impl<'a> Step<'a> {
         let turn = &mut self.state.turn;
         if turn.status == TurnStatus::Waiting {
             turn.status = TurnStatus::Running;
-            turn.owner = Some(self.world.process);
+            turn.owner = self.world.owner;
             turn.epoch += 1;
             turn.active_since = Some(self.world.now);
             let place = self.first_start();

@@ -16,7 +16,7 @@ impl Step<'_> {
     /// effect, and both model and client are told so.
     pub fn take_over(&mut self) {
         let turn = &mut self.state.turn;
-        turn.owner = Some(self.world.process);
+        turn.owner = self.world.owner;
         turn.epoch += 1;
         turn.progress.recoveries += 1;
         // Time without an owner was not spent running.

@@ -1,0 +1,173 @@
+//! Running the calls of one answer: those the record says are running. Results
+//! are stored as they come, those that are ready together in one commit, and
+//! each commit starts what may follow.
+
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+
+use futures::FutureExt;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::engine::Engine;
+use super::owner::{Change, Gone, Owned, cancel_outcome};
+use super::run::{KILL_PATIENCE, TOGETHER, ending, timed_out};
+use super::watch::{Signal, Watch};
+use crate::model::call::CallStatus;
+use crate::model::id::CallId;
+use crate::tool::{Call, Done, error_text};
+
+type Results = Vec<(CallId, Done)>;
+
+/// Calls under way in this process.
+struct InFlight {
+    tasks: JoinSet<(CallId, Done)>,
+    /// Task of each call, for one that the runtime lost.
+    by_task: HashMap<tokio::task::Id, CallId>,
+    cancel: CancellationToken,
+}
+
+pub(super) async fn run_calls(engine: &Engine, owned: &mut Owned) -> Result<(), Gone> {
+    let mut watch = Watch::new(engine, owned);
+    let mut flight = InFlight { tasks: JoinSet::new(), by_task: HashMap::new(), cancel: CancellationToken::new() };
+    loop {
+        flight.start_marked(engine, owned);
+        if flight.tasks.is_empty() {
+            return Ok(());
+        }
+        tokio::select! {
+            results = flight.ready() => {
+                let change = Change::Results(results);
+                if owned.commit(engine, change).await.is_err() {
+                    flight.kill().await;
+                    return Err(Gone);
+                }
+                watch.knows(owned.state.session.head_seq);
+                if engine.is_draining() && flight.tasks.is_empty() {
+                    return Ok(());
+                }
+            }
+            signal = watch.next() => match signal {
+                Signal::Changed(state) => owned.state = *state,
+                Signal::Cancelled => return end(engine, owned, flight, Ending::Outcome(cancel_outcome())).await,
+                Signal::TimedOut(why) => return end(engine, owned, flight, Ending::Outcome(timed_out(why))).await,
+                Signal::Stopping => return end(engine, owned, flight, Ending::ServerStops).await,
+                Signal::Lost => {
+                    flight.kill().await;
+                    return Err(Gone);
+                }
+            }
+        }
+        if owned.state.turn.status.is_terminal() {
+            flight.kill().await;
+            return Ok(());
+        }
+    }
+}
+
+enum Ending {
+    Outcome(super::next::Outcome),
+    /// The turn goes on at the next start; its killed calls do not.
+    ServerStops,
+}
+
+/// Kills what runs, keeps what came of it, and commits.
+async fn end(engine: &Engine, owned: &mut Owned, mut flight: InFlight, ending_with: Ending) -> Result<(), Gone> {
+    let mut results = flight.kill().await;
+    match ending_with {
+        Ending::Outcome(outcome) => owned.commit(engine, ending(outcome, results)).await,
+        Ending::ServerStops => {
+            for (_, done) in results.iter_mut().filter(|(_, done)| done.cancelled) {
+                done.result = format!("{}\n[The server stopped while this call ran.]", done.result);
+            }
+            // One try: the store may be closing, and the record is true without
+            // it (the calls become unknown at the next start).
+            owned.commit(engine, Change::Results(results)).await?;
+            Err(Gone)
+        }
+    }
+}
+
+impl InFlight {
+    /// Starts calls that the committed record says are running.
+    fn start_marked(&mut self, engine: &Engine, owned: &Owned) {
+        let marked = owned.state.calls.iter().filter(|call| call.status == CallStatus::Running);
+        let fresh: Vec<_> = marked.filter(|call| !self.by_task.values().any(|own| *own == call.call_id)).collect();
+        if fresh.is_empty() {
+            return;
+        }
+        let scene = engine.scene(&owned.state.session, &owned.state.turn);
+        for record in fresh {
+            let id = record.call_id;
+            let Some(tool) = scene.tools.get(&record.name) else {
+                let text = error_text::envelope(&format!("the tool `{}` is gone", record.name));
+                let task = self.tasks.spawn(async move { (id, failed(text)) });
+                self.by_task.insert(task.id(), id);
+                continue;
+            };
+            let cwd = owned.state.session.cwd.as_deref();
+            let call = Call {
+                tenant_id: owned.tenant,
+                session_id: owned.state.session.session_id,
+                call_id: id,
+                arguments: record.effective_arguments().clone(),
+                cwd: cwd.map_or_else(|| scene.workspace.clone(), std::path::PathBuf::from),
+                todo: owned.state.session.todo.clone(),
+                pen: owned.drafts.pen(),
+                cancel: self.cancel.child_token(),
+                clock: engine.clock().clone(),
+                host: engine.host().clone(),
+            };
+            let task = self.tasks.spawn(async move {
+                // Also a tool that panics before its first await gives a result.
+                let run = AssertUnwindSafe(async move { tool.run(call).await }).catch_unwind();
+                (id, run.await.unwrap_or_else(|_| failed(error_text::failed("Panic", "the tool crashed"))))
+            });
+            self.by_task.insert(task.id(), id);
+        }
+    }
+
+    /// The next result, and those that are ready with it.
+    async fn ready(&mut self) -> Results {
+        let mut results = Vec::new();
+        results.extend(self.joined().await);
+        while !self.tasks.is_empty() {
+            match timeout(TOGETHER, self.joined()).await {
+                Ok(more) => results.extend(more),
+                Err(_) => break,
+            }
+        }
+        results
+    }
+
+    /// `None` only when nothing runs.
+    async fn joined(&mut self) -> Option<(CallId, Done)> {
+        match self.tasks.join_next_with_id().await? {
+            Ok((_, result)) => Some(result),
+            Err(error) => {
+                let id = self.by_task.get(&error.id()).copied()?;
+                Some((id, failed(error_text::failed("Aborted", "the tool was aborted"))))
+            }
+        }
+    }
+
+    /// Cancels all calls and waits for their results; those that do not die in
+    /// time have none.
+    async fn kill(&mut self) -> Results {
+        self.cancel.cancel();
+        let mut results = Vec::new();
+        let all = async {
+            while let Some(result) = self.joined().await {
+                results.push(result);
+            }
+        };
+        let _late = timeout(KILL_PATIENCE, all).await;
+        self.tasks.abort_all();
+        results
+    }
+}
+
+fn failed(result: String) -> Done {
+    Done { result, failed: true, ..Done::default() }
+}

@@ -1,0 +1,113 @@
+//! The transactions of the engine. Each takes the session's lock first, reads
+//! the record as it is under the lock, lets pure code decide, and writes what
+//! was decided. An ended turn promotes the queue's head in the same
+//! transaction.
+
+use super::engine::Engine;
+use super::state::State;
+use super::step::Step;
+use crate::live::drafts::Item;
+use crate::live::hub::Pen;
+use crate::model::event::EventType;
+use crate::model::id::{CallId, MessageId};
+use crate::model::record::{NewEvent, SessionRecord, TurnRecord, Writes};
+use crate::store::{Rows, StoreError};
+
+/// What one transaction left.
+#[derive(Debug)]
+pub(super) struct Carried {
+    pub state: State,
+    /// The queue's head, if the end of the turn began it.
+    pub promoted: Option<State>,
+    /// The number of the first event.
+    pub first_seq: i64,
+}
+
+/// The record of a turn under the session's lock.
+pub(super) async fn load(rows: &mut Rows<'_>, session: SessionRecord, turn: TurnRecord) -> Result<State, StoreError> {
+    let calls = rows.batch(turn.turn_id).await?;
+    let approvals = rows.approvals_of_turn(turn.turn_id).await?;
+    Ok(State { session, turn, calls, approvals })
+}
+
+/// Lets `change` decide on `state` and carries it out.
+pub(super) async fn carry_out(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    state: State,
+    pen: Option<&Pen>,
+    change: impl FnOnce(&mut Step<'_>) + Send,
+) -> Result<Carried, StoreError> {
+    let grants = rows.grants_in_force(state.session.session_id, &state.session.user_id).await?;
+    let (mut state, mut writes, now) = {
+        let scene = engine.scene(&state.session, &state.turn);
+        let world = engine.world(&scene, &grants);
+        let mut step = Step::new(&world, state);
+        change(&mut step);
+        let (state, writes) = step.done();
+        (state, writes, world.now)
+    };
+    let mut promoted = None;
+    if state.turn.status.is_terminal() && state.session.active_turn_id.is_none() {
+        promoted = promote(rows, engine, &mut state, &mut writes).await?;
+    }
+    let first_seq = rows.apply(&mut state.session, &writes, now).await?;
+    if let Some(pen) = pen {
+        finish_drafts(pen, &writes, first_seq);
+    }
+    if let Some(promoted) = &mut promoted {
+        promoted.session = state.session.clone();
+    }
+    Ok(Carried { state, promoted, first_seq })
+}
+
+/// Begins the queue's head now that the session is free; of a deleted session
+/// nothing begins any more.
+async fn promote(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    state: &mut State,
+    writes: &mut Writes,
+) -> Result<Option<State>, StoreError> {
+    if state.session.deleted_at.is_some() {
+        return Ok(None);
+    }
+    let Some(head) = rows.queue_head(state.session.session_id).await? else {
+        return Ok(None);
+    };
+    let scene = engine.scene(&state.session, &head);
+    let world = engine.world(&scene, &[]);
+    let waiting = State { session: state.session.clone(), turn: head, calls: Vec::new(), approvals: Vec::new() };
+    let mut step = Step::new(&world, waiting);
+    step.begin();
+    let (begun, more) = step.done();
+    state.session = begun.session.clone();
+    writes.append(more);
+    Ok(Some(begun))
+}
+
+/// Items that this transaction makes final: readers at or past the event need
+/// no pieces of them.
+fn finish_drafts(pen: &Pen, writes: &Writes, first_seq: i64) {
+    for (event, seq) in writes.events.iter().zip(first_seq..) {
+        match event.kind {
+            EventType::MessageCompleted => {
+                let id: Option<MessageId> = id_in(event, "message_id");
+                let ends = |item| match item {
+                    Item::Started(own) | Item::Message(own) | Item::Reasoning(own) => Some(own) == id,
+                    Item::Output(..) => false,
+                };
+                pen.finish(ends, seq);
+            }
+            EventType::ToolCallCompleted | EventType::ToolCallCancelled | EventType::ToolCallUnknown => {
+                let id: Option<CallId> = id_in(event, "call_id");
+                pen.finish(|item| matches!(item, Item::Output(own, _) if Some(own) == id), seq);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn id_in<K: crate::base::id::Kind>(event: &NewEvent, key: &str) -> Option<crate::base::Id<K>> {
+    event.data.get(key)?.as_str()?.parse().ok()
+}

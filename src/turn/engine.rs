@@ -1,0 +1,274 @@
+//! The engine: what every turn of this process shares, and the tasks that run
+//! them. It owns no turn's state; that is the owner task's, or the store's.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::state::State;
+use super::world::{Rules, World};
+use super::{owner, run};
+use crate::base::Clock;
+use crate::live::hub::Hub;
+use crate::model::approval::{OnAsk, OnExpiry};
+use crate::model::grant::Grant;
+use crate::model::id::{ProcessId, SessionId, TenantId, TurnId};
+use crate::model::record::{SessionRecord, TurnRecord};
+use crate::model::session::ApprovalMode;
+use crate::provider::Provider;
+use crate::provider::retry::Policy;
+use crate::store::Store;
+use crate::tool::Host;
+use crate::tool::registry::{Registry, Selection};
+use crate::tool::session_tools::SessionTools;
+
+/// What the configuration says about turns.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The model of sessions and turns that name none.
+    pub model: String,
+    pub max_steps: u32,
+    /// Running time of a turn; parked time does not count.
+    pub max_duration: Duration,
+    /// Time without any sign of life of model or tools.
+    pub inactivity: Duration,
+    pub retry: Policy,
+    pub mode: ApprovalMode,
+    pub on_ask: OnAsk,
+    /// `None` waits for ever.
+    pub approval_timeout: Option<Duration>,
+    pub on_expiry: OnExpiry,
+    pub allow_permanent: bool,
+    pub allowlist: Vec<String>,
+    /// How long a commit is retried while the store is away.
+    pub store_retry: Duration,
+    pub max_executing: usize,
+}
+
+/// A cheap handle; clones are the same engine.
+#[derive(Clone)]
+pub struct Engine(Arc<Inner>);
+
+struct Inner {
+    parts: Parts,
+    running: Mutex<HashMap<TurnId, Running>>,
+    tasks: TaskTracker,
+    /// No new work; turns stop at their next stored step.
+    draining: CancellationToken,
+    /// Stop now: commands are killed, nothing more is awaited.
+    stopping: CancellationToken,
+}
+
+/// What the engine is made of.
+#[derive(Clone)]
+pub struct Parts {
+    pub store: Store,
+    pub clock: Clock,
+    pub hub: Hub,
+    pub host: Arc<Host>,
+    pub registry: Arc<Registry>,
+    pub provider: Provider,
+    pub settings: Settings,
+    pub process: ProcessId,
+}
+
+/// A turn whose owner task lives in this process.
+struct Running {
+    epoch: i64,
+}
+
+/// What one turn is decided with, apart from its record.
+#[derive(Clone)]
+pub(super) struct Scene {
+    pub tools: Arc<SessionTools>,
+    pub rules: Rules,
+    pub workspace: std::path::PathBuf,
+    pub model: String,
+}
+
+impl Engine {
+    pub fn new(parts: Parts) -> Self {
+        Self(Arc::new(Inner {
+            parts,
+            running: Mutex::default(),
+            tasks: TaskTracker::new(),
+            draining: CancellationToken::new(),
+            stopping: CancellationToken::new(),
+        }))
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.0.parts.store
+    }
+
+    pub fn clock(&self) -> &Clock {
+        &self.0.parts.clock
+    }
+
+    pub fn hub(&self) -> &Hub {
+        &self.0.parts.hub
+    }
+
+    pub fn host(&self) -> &Arc<Host> {
+        &self.0.parts.host
+    }
+
+    pub fn registry(&self) -> &Registry {
+        &self.0.parts.registry
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.0.parts.settings
+    }
+
+    pub fn process(&self) -> ProcessId {
+        self.0.parts.process
+    }
+
+    pub(super) fn provider(&self) -> &Provider {
+        &self.0.parts.provider
+    }
+
+    pub(super) fn draining(&self) -> &CancellationToken {
+        &self.0.draining
+    }
+
+    pub(super) fn stopping(&self) -> &CancellationToken {
+        &self.0.stopping
+    }
+
+    pub fn is_draining(&self) -> bool {
+        self.0.draining.is_cancelled()
+    }
+
+    /// Turns with an owner task here.
+    pub fn executing(&self) -> usize {
+        self.running().len()
+    }
+
+    /// Whether this process runs the turn at this epoch.
+    pub fn runs(&self, turn: TurnId, epoch: i64) -> bool {
+        self.running().get(&turn).is_some_and(|running| running.epoch == epoch)
+    }
+
+    /// No lock is held across an await and no code of others runs under it.
+    fn running(&self) -> std::sync::MutexGuard<'_, HashMap<TurnId, Running>> {
+        self.0.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a turn that this process has just claimed in a committed
+    /// transaction.
+    pub(super) fn spawn(&self, tenant: TenantId, state: State) {
+        let (turn, epoch) = (state.turn.turn_id, state.turn.epoch);
+        self.running().insert(turn, Running { epoch });
+        let engine = self.clone();
+        self.0.tasks.spawn(async move {
+            let owned = owner::Owned::new(&engine, tenant, state);
+            run::run(&engine, owned).await;
+            let mut running = engine.running();
+            // A successor of this process may have claimed it meanwhile.
+            if running.get(&turn).is_some_and(|running| running.epoch == epoch) {
+                running.remove(&turn);
+            }
+        });
+    }
+
+    /// Lets turns come to their next stored step, then stops what is left.
+    /// After this no task of the engine is alive.
+    pub async fn drain(&self, grace: Duration) {
+        self.0.draining.cancel();
+        self.0.tasks.close();
+        tokio::select! {
+            () = self.0.tasks.wait() => return,
+            () = tokio::time::sleep(grace) => {}
+        }
+        self.stop().await;
+    }
+
+    /// Stops at once: commands are killed, their calls get a result that says
+    /// so, and the turns go on at the next start.
+    pub async fn stop(&self) {
+        self.0.draining.cancel();
+        self.0.stopping.cancel();
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+
+    pub(super) fn scene(&self, session: &SessionRecord, turn: &TurnRecord) -> Scene {
+        let parts = &self.0.parts;
+        let selection = Selection {
+            preset: session.preset.clone(),
+            session: session.toolsets.clone(),
+            turn: turn.options.toolsets.clone(),
+            ceiling: turn.options.tool_ceiling.clone(),
+        };
+        // Names were checked when they were set; should a toolset be gone
+        // since, the turn has no tools rather than other ones.
+        let tools = parts.registry.select(&selection, &parts.host);
+        let tools = tools.unwrap_or_else(|_| SessionTools::new(Vec::new(), Vec::new()));
+        Scene {
+            tools: Arc::new(tools),
+            rules: self.rules(session, turn),
+            workspace: parts.host.workspace_path(session.tenant_id, session.session_id),
+            model: turn
+                .options
+                .model
+                .clone()
+                .or_else(|| session.model.clone())
+                .unwrap_or_else(|| parts.settings.model.clone()),
+        }
+    }
+
+    fn rules(&self, session: &SessionRecord, turn: &TurnRecord) -> Rules {
+        let settings = &self.0.parts.settings;
+        let policy = &session.approvals;
+        let timeout = match policy.timeout_seconds {
+            Some(seconds) => i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000),
+            None => settings
+                .approval_timeout
+                .map_or(0, |timeout| i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX)),
+        };
+        let limit = turn.options.limits.max_steps.unwrap_or(u32::MAX);
+        Rules {
+            max_steps: settings.max_steps.min(limit),
+            mode: policy.mode.unwrap_or(settings.mode),
+            on_ask: turn.options.approvals.on_ask.or(policy.on_ask).unwrap_or(settings.on_ask),
+            approval_timeout_ms: timeout,
+            on_expiry: policy.on_expiry.unwrap_or(settings.on_expiry),
+            allow_permanent: settings.allow_permanent,
+            allowlist: settings.allowlist.clone(),
+        }
+    }
+
+    pub(super) fn world<'a>(&'a self, scene: &'a Scene, grants: &'a [Grant]) -> World<'a> {
+        World {
+            now: self.clock().now(),
+            ids: self.clock(),
+            owner: (!self.is_draining()).then_some(self.process()),
+            tools: &scene.tools,
+            host: self.host(),
+            workspace: scene.workspace.clone(),
+            grants,
+            rules: &scene.rules,
+        }
+    }
+
+    /// The tools a turn of this session would get now.
+    pub fn session_tools(
+        &self,
+        session: &SessionRecord,
+        ceiling: Option<Vec<String>>,
+    ) -> Result<SessionTools, crate::tool::registry::UnknownToolset> {
+        let selection =
+            Selection { preset: session.preset.clone(), session: session.toolsets.clone(), turn: None, ceiling };
+        self.0.parts.registry.select(&selection, &self.0.parts.host)
+    }
+
+    /// The directory of a session's files.
+    pub fn workspace_path(&self, tenant: TenantId, session: SessionId) -> std::path::PathBuf {
+        self.0.parts.host.workspace_path(tenant, session)
+    }
+}

@@ -1,0 +1,221 @@
+//! One step of the model: build the request, stream the answer into the drafts,
+//! store it. Failures before the first token are retried visibly; an answer
+//! that cannot be used is asked for again; what broke off keeps its text.
+
+use std::time::Duration;
+
+use super::engine::Engine;
+use super::next::Outcome;
+use super::owner::{Change, Gone, Owned, cancel_outcome};
+use super::prompt;
+use super::run::timed_out;
+use super::step::{AnswerIn, Partial};
+use super::watch::{Signal, Watch};
+use crate::live::drafts::Item;
+use crate::model::id::MessageId;
+use crate::model::problem::{Problem, ProblemCode};
+use crate::model::turn::StopReason;
+use crate::provider::{Answer, Delta, Failed, FailureKind, Finish, Request, retry};
+use crate::tool::arguments::{self, Unreadable};
+
+/// How often an unusable answer is asked for again (Hermes: 3 for empty ones,
+/// 3 for cut calls, 3 for calls that do not parse).
+const MAX_UNUSABLE: u32 = 3;
+
+/// How often this step was tried.
+#[derive(Default)]
+struct Tries {
+    attempt: u32,
+    unusable: u32,
+}
+
+enum Attempted {
+    Answer(Answer),
+    Failed(Failed),
+    Signal(Signal),
+}
+
+pub(super) async fn call_model(engine: &Engine, owned: &mut Owned, with_tools: bool) -> Result<(), Gone> {
+    let mut watch = Watch::new(engine, owned);
+    let request = load_request(engine, owned, with_tools).await?;
+    let mut tries = Tries::default();
+    loop {
+        tries.attempt += 1;
+        let message_id = MessageId::new(engine.clock());
+        let outcome = attempt(engine, owned, &request, tries.attempt, message_id, &mut watch).await;
+        let again = match outcome {
+            Attempted::Answer(answer) => {
+                match unusable(&answer, with_tools, tries.unusable) {
+                    None => {
+                        let answer = AnswerIn { message_id, answer, with_tools };
+                        return owned.commit(engine, Change::Answer(Box::new(answer))).await;
+                    }
+                    Some(problem) if tries.unusable < MAX_UNUSABLE => {
+                        tries.unusable += 1;
+                        (Duration::ZERO, problem)
+                    }
+                    Some(problem) => return fail(engine, owned, message_id, problem).await,
+                }
+            }
+            Attempted::Failed(failed) => {
+                let problem = problem_of(&failed);
+                match retry::decide(&failed, tries.attempt - tries.unusable, &engine.settings().retry, jitter(message_id)) {
+                    Some(delay) => (delay, problem),
+                    None => return fail(engine, owned, message_id, problem).await,
+                }
+            }
+            Attempted::Signal(signal) => return end(engine, owned, message_id, signal).await,
+        };
+        if let Some(signal) = try_again(engine, owned, tries.attempt, again, &mut watch).await? {
+            return end(engine, owned, message_id, signal).await;
+        }
+    }
+}
+
+/// Tells that the step is tried again, voids what is in flight, and waits.
+async fn try_again(
+    engine: &Engine,
+    owned: &mut Owned,
+    attempt: u32,
+    (delay, error): (Duration, Problem),
+    watch: &mut Watch,
+) -> Result<Option<Signal>, Gone> {
+    owned.commit(engine, Change::Retrying { attempt, delay, error }).await?;
+    if owned.state.turn.status.is_terminal() {
+        return Err(Gone);
+    }
+    owned.drafts.restart(owned.state.session.head_seq);
+    watch.knows(owned.state.session.head_seq);
+    let waited = engine.clock().sleep(delay);
+    tokio::pin!(waited);
+    loop {
+        tokio::select! {
+            () = &mut waited => return Ok(None),
+            signal = watch.next() => match signal {
+                // While the model is asked no call is open: nothing to do.
+                Signal::Changed(_) => {}
+                signal => return Ok(Some(signal)),
+            }
+        }
+    }
+}
+
+async fn attempt(
+    engine: &Engine,
+    owned: &Owned,
+    request: &Request,
+    number: u32,
+    message_id: MessageId,
+    watch: &mut Watch,
+) -> Attempted {
+    let pen = owned.drafts.pen();
+    pen.push(Item::Started(message_id), "");
+    let mut on_delta = |delta: Delta| match delta {
+        Delta::Text(text) => pen.push(Item::Message(message_id), &text),
+        Delta::Reasoning(text) => pen.push(Item::Reasoning(message_id), &text),
+    };
+    let answer = engine.provider().attempt(request, number, &mut on_delta);
+    tokio::pin!(answer);
+    loop {
+        tokio::select! {
+            answer = &mut answer => return answer.map_or_else(Attempted::Failed, Attempted::Answer),
+            signal = watch.next() => match signal {
+                Signal::Changed(_) => {}
+                signal => return Attempted::Signal(signal),
+            }
+        }
+    }
+}
+
+async fn load_request(engine: &Engine, owned: &Owned, with_tools: bool) -> Result<Request, Gone> {
+    let session = owned.state.session.session_id;
+    let began = tokio::time::Instant::now();
+    loop {
+        let read = owned.scope.read(move |mut rows| Box::pin(async move { rows.transcript(session).await }));
+        match read.await {
+            Ok((messages, calls)) => return Ok(prompt::request(engine, owned, &messages, &calls, with_tools)),
+            Err(error) if engine.settings().store_retry <= began.elapsed() => {
+                tracing::error!(turn = %owned.state.turn.turn_id, %error, "the transcript cannot be read");
+                return Err(Gone);
+            }
+            Err(_) => tokio::select! {
+                () = tokio::time::sleep(Duration::from_millis(200)) => {}
+                () = engine.stopping().cancelled() => return Err(Gone),
+            },
+        }
+    }
+}
+
+/// Why an answer cannot be used, if it cannot. Calls that do not parse are asked
+/// for again as long as that may help; then they get an error each.
+fn unusable(answer: &Answer, with_tools: bool, tries: u32) -> Option<Problem> {
+    let invalid = |detail: &str| Some(Problem::new(ProblemCode::ModelAnswerInvalid, detail));
+    if answer.finish == Finish::ContentFilter {
+        return None;
+    }
+    if !with_tools || answer.calls.is_empty() {
+        let empty = answer.text.trim().is_empty();
+        return if empty { invalid("the model answered with nothing") } else { None };
+    }
+    let unreadable: Vec<Unreadable> =
+        answer.calls.iter().filter_map(|call| arguments::parse(&call.arguments).err()).collect();
+    let cut = answer.finish == Finish::Length || unreadable.contains(&Unreadable::Truncated);
+    if cut && (!unreadable.is_empty() || answer.finish == Finish::Length) {
+        return invalid("the model's tool call was cut off");
+    }
+    if !unreadable.is_empty() && tries < MAX_UNUSABLE {
+        return invalid("the arguments of the model's tool call cannot be read");
+    }
+    None
+}
+
+/// Ends the turn as failed; text that arrived is kept.
+async fn fail(engine: &Engine, owned: &mut Owned, message_id: MessageId, problem: Problem) -> Result<(), Gone> {
+    let reason = if problem.code == ProblemCode::UpstreamRefused { StopReason::Refusal } else { StopReason::Error };
+    let partial = partial(owned, message_id);
+    let outcome = Outcome::failed(reason, problem);
+    owned.commit(engine, Change::End { outcome, results: Vec::new(), partial: Some((message_id, partial)) }).await
+}
+
+async fn end(engine: &Engine, owned: &mut Owned, message_id: MessageId, signal: Signal) -> Result<(), Gone> {
+    let outcome = match signal {
+        Signal::Cancelled => cancel_outcome(),
+        Signal::TimedOut(why) => timed_out(why),
+        // The model is asked again after the next start.
+        Signal::Stopping | Signal::Lost | Signal::Changed(_) => return Err(Gone),
+    };
+    let partial = partial(owned, message_id);
+    owned.commit(engine, Change::End { outcome, results: Vec::new(), partial: Some((message_id, partial)) }).await
+}
+
+/// What the drafts hold is what viewers saw.
+fn partial(owned: &Owned, message_id: MessageId) -> Partial {
+    Partial {
+        text: owned.drafts.text(Item::Message(message_id)),
+        reasoning: owned.drafts.text(Item::Reasoning(message_id)),
+    }
+}
+
+/// The retry's jitter from the random part of an id, 0 to 1.
+fn jitter(id: MessageId) -> f64 {
+    let low: u32 = id.to_string().bytes().rev().take(4).fold(0, |all, byte| all * 31 + u32::from(byte));
+    f64::from(low % 1000) / 1000.0
+}
+
+fn problem_of(failed: &Failed) -> Problem {
+    use FailureKind as K;
+    let code = match failed.kind {
+        K::Unreachable | K::Untrusted => ProblemCode::UpstreamUnreachable,
+        K::Unauthenticated => ProblemCode::UpstreamAuthentication,
+        K::UnknownModel => ProblemCode::UpstreamUnknownModel,
+        K::Billing => ProblemCode::UpstreamBilling,
+        K::RateLimited => ProblemCode::UpstreamRateLimited,
+        K::Overloaded | K::ServerError | K::Malformed => ProblemCode::UpstreamError,
+        K::ContextTooLong => ProblemCode::UpstreamContextTooLong,
+        K::ContentFiltered => ProblemCode::UpstreamRefused,
+        K::InvalidRequest => ProblemCode::UpstreamInvalidRequest,
+        K::Timeout => ProblemCode::UpstreamTimeout,
+        K::Interrupted => ProblemCode::UpstreamInterrupted,
+    };
+    Problem::new(code, failed.message.clone())
+}

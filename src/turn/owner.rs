@@ -1,0 +1,218 @@
+//! The owner of a running turn: its record as last committed, its drafts, and
+//! the one way it commits. The fence (epoch and step) makes sure that only the
+//! owner goes on, and that an unclear COMMIT is cleared up before anything
+//! starts.
+
+use std::time::Duration;
+
+use super::commit::{self, Carried};
+use super::engine::Engine;
+use super::next::Outcome;
+use super::state::State;
+use super::step::{AnswerIn, Partial, Step};
+use crate::live::hub::Writer;
+use crate::model::id::{CallId, MessageId, TenantId};
+use crate::model::problem::{Problem, ProblemCode};
+use crate::model::turn::StopReason;
+use crate::store::{Scope, StoreError};
+use crate::tool::Done;
+
+/// Pause between two tries of a commit while the store is away.
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
+
+pub(super) struct Owned {
+    pub tenant: TenantId,
+    pub scope: Scope,
+    pub state: State,
+    pub drafts: Writer,
+}
+
+/// The turn is not this task's any more: somebody else went on with it, it is
+/// gone, or the process stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gone;
+
+/// One thing that happened to the turn, as data: a commit can be tried again.
+#[derive(Clone, Debug)]
+pub(super) enum Change {
+    Answer(Box<AnswerIn>),
+    Results(Vec<(CallId, Done)>),
+    Retrying { attempt: u32, delay: Duration, error: Problem },
+    End { outcome: Outcome, results: Vec<(CallId, Done)>, partial: Option<(MessageId, Partial)> },
+}
+
+impl Change {
+    fn label(&self) -> &'static str {
+        match self {
+            Self::Answer(_) => "answer",
+            Self::Results(_) => "results",
+            Self::Retrying { .. } => "retrying",
+            Self::End { .. } => "end",
+        }
+    }
+
+    fn make(self, step: &mut Step<'_>) {
+        match self {
+            Self::Answer(answer) => step.answer(*answer),
+            Self::Results(results) => step.results(results),
+            Self::Retrying { attempt, delay, error } => step.retrying(attempt, delay, &error),
+            Self::End { outcome, results, partial } => step.end(outcome, results, partial),
+        }
+    }
+
+    /// The same happening when the turn was cancelled meanwhile: what is there
+    /// is kept, nothing follows from it.
+    fn ending(self, outcome: Outcome) -> Self {
+        match self {
+            Self::Answer(answer) => {
+                let AnswerIn { message_id, answer, .. } = *answer;
+                let partial = Partial { text: answer.text, reasoning: answer.reasoning };
+                Self::End { outcome, results: Vec::new(), partial: Some((message_id, partial)) }
+            }
+            Self::Results(results) => Self::End { outcome, results, partial: None },
+            Self::Retrying { .. } => Self::End { outcome, results: Vec::new(), partial: None },
+            Self::End { results, partial, .. } => Self::End { outcome, results, partial },
+        }
+    }
+}
+
+impl Owned {
+    /// Begins the drafts of a turn that was claimed with the record `state`.
+    pub fn new(engine: &Engine, tenant: TenantId, state: State) -> Self {
+        let session = state.session.session_id;
+        // Everything up to the claim is committed, so any later number serves.
+        let drafts = engine.hub().write(session, state.turn.turn_id, state.session.head_seq);
+        Self { tenant, scope: engine.store().scope(tenant), state, drafts }
+    }
+
+    /// Commits a change and takes over the record it leaves. Retries while the
+    /// store is away; after `store_retry` the turn is failed instead, with the
+    /// results that are there, as soon as the store is back.
+    pub async fn commit(&mut self, engine: &Engine, change: Change) -> Result<(), Gone> {
+        let began = tokio::time::Instant::now();
+        let mut change = change;
+        let mut given_up = false;
+        loop {
+            let error = match self.attempt(engine, change.clone()).await {
+                Ok(carried) => return self.accept(engine, carried),
+                Err(error) => error,
+            };
+            match error {
+                StoreError::Unavailable(_) | StoreError::Unclear(_) => {
+                    tracing::warn!(turn = %self.state.turn.turn_id, %error, "a commit is tried again");
+                }
+                StoreError::Lost => return Err(Gone),
+                error => {
+                    // A bug or a corrupt row: the turn stays as it is stored,
+                    // and a successor will meet the same; say so loudly.
+                    tracing::error!(turn = %self.state.turn.turn_id, %error, "a commit failed for good");
+                    return Err(Gone);
+                }
+            }
+            if !given_up && engine.settings().store_retry <= began.elapsed() {
+                given_up = true;
+                change = change.ending(store_unavailable());
+            }
+            tokio::select! {
+                () = tokio::time::sleep(RETRY_PAUSE) => {}
+                () = engine.stopping().cancelled() => return Err(Gone),
+            }
+            if let Some(carried) = self.happened(engine).await? {
+                return self.accept(engine, carried);
+            }
+        }
+    }
+
+    async fn attempt(&self, engine: &Engine, change: Change) -> Result<Carried, StoreError> {
+        let engine = engine.clone();
+        let known = self.state.clone();
+        let pen = self.drafts.pen();
+        self.scope
+            .write(change.label(), move |mut rows| {
+                Box::pin(async move {
+                    let session = rows.lock_session_even_deleted(known.session.session_id).await?;
+                    let session = session.ok_or(StoreError::Lost)?;
+                    let (epoch, step) = (known.turn.epoch, known.turn.step);
+                    let turn = rows.fence_turn(known.turn.turn_id, epoch, step).await?.ok_or(StoreError::Lost)?;
+                    let cancelled = turn.cancel_requested;
+                    // What others appended since is applied before anything is
+                    // decided: their decisions stand in the rows.
+                    let state = if session.head_seq == known.session.head_seq {
+                        State { session, turn, ..known }
+                    } else {
+                        commit::load(&mut rows, session, turn).await?
+                    };
+                    let change = if cancelled { change.ending(cancel_outcome()) } else { change };
+                    commit::carry_out(&mut rows, &engine, state, Some(&pen), |step| change.make(step)).await
+                })
+            })
+            .await
+    }
+
+    /// After an unclear COMMIT: whether it happened after all. The step tells.
+    async fn happened(&self, engine: &Engine) -> Result<Option<Carried>, Gone> {
+        let (session, turn) = (self.state.session.session_id, self.state.turn.turn_id);
+        let read = self.scope.read(move |mut rows| {
+            Box::pin(async move {
+                let Some(record) = rows.session_record_even_deleted(session).await? else { return Ok(None) };
+                let Some(turn) = rows.turn(session, turn).await? else { return Ok(None) };
+                commit::load(&mut rows, record, turn).await.map(Some)
+            })
+        });
+        let now = match read.await {
+            Ok(Some(now)) => now,
+            Ok(None) => return Err(Gone),
+            // Still away: the next try will tell.
+            Err(_) => return Ok(None),
+        };
+        let before = &self.state.turn;
+        if now.turn.epoch != before.epoch {
+            // Parked or ended by our own commit keeps the epoch.
+            return Err(Gone);
+        }
+        if now.turn.step == before.step {
+            return Ok(None);
+        }
+        let promoted = self.promoted(engine, &now).await?;
+        Ok(Some(Carried { first_seq: now.session.head_seq, state: now, promoted }))
+    }
+
+    /// The turn that our unclear commit promoted, if it did.
+    async fn promoted(&self, engine: &Engine, now: &State) -> Result<Option<State>, Gone> {
+        let Some(next) = now.session.active_turn_id.filter(|id| *id != now.turn.turn_id) else { return Ok(None) };
+        let session = now.session.clone();
+        let read = self.scope.read(move |mut rows| {
+            Box::pin(async move {
+                let Some(turn) = rows.turn(session.session_id, next).await? else { return Ok(None) };
+                commit::load(&mut rows, session, turn).await.map(Some)
+            })
+        });
+        let state = read.await.map_err(|_| Gone)?;
+        let ours = |state: &State| {
+            state.turn.owner == Some(engine.process()) && !engine.runs(state.turn.turn_id, state.turn.epoch)
+        };
+        Ok(state.filter(ours))
+    }
+
+    fn accept(&mut self, engine: &Engine, carried: Carried) -> Result<(), Gone> {
+        if let Some(promoted) = carried.promoted.filter(|state| state.turn.owner.is_some()) {
+            engine.spawn(self.tenant, promoted);
+        }
+        let restarted = self.state.session.head_seq < carried.first_seq;
+        self.state = carried.state;
+        debug_assert!(restarted, "every change appends");
+        Ok(())
+    }
+}
+
+pub(super) fn cancel_outcome() -> Outcome {
+    Outcome::cancelled(StopReason::CancelledByUser)
+}
+
+fn store_unavailable() -> Outcome {
+    let problem = Problem::new(
+        ProblemCode::StoreUnavailable,
+        "the store was away for longer than `store.retry_seconds` while the turn ran; results that were there are kept",
+    );
+    Outcome::failed(StopReason::StoreUnavailable, problem)
+}

@@ -1,0 +1,102 @@
+//! What the model is sent: the system text, then the transcript with every call
+//! answered. Built from rows each time; nothing here is remembered.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::engine::Engine;
+use super::owner::Owned;
+use crate::model::id::{CallId, MessageId};
+use crate::model::message::{Part, Role, text_of};
+use crate::model::record::{CallRecord, LastAnswer, MessageRecord};
+use crate::provider::{self, ChatMessage, Request, repair};
+
+/// Who the model is, where a session says nothing else.
+const IDENTITY: &str = "You are a helpful assistant that works for the user through the tools it is given. \
+    Do what was asked, say plainly what you did and what you could not do.";
+
+/// Asked once when the limit of model calls is reached.
+const SUMMARY: &str = "The limit of steps for this turn is reached and no tool can be called any more. \
+    Summarise what was done, what was found, and what is still open.";
+
+/// Asked when an answer was cut at the length limit.
+const CONTINUE: &str = "Your answer was cut off at the length limit. Continue exactly where it stopped, \
+    without repeating anything.";
+
+pub(super) fn request(
+    engine: &Engine,
+    owned: &Owned,
+    messages: &[MessageRecord],
+    calls: &[CallRecord],
+    with_tools: bool,
+) -> Request {
+    let state = &owned.state;
+    let scene = engine.scene(&state.session, &state.turn);
+    let mut chat = vec![ChatMessage::System { text: system_text(state.session.instructions.as_deref()) }];
+    chat.extend(transcript(messages, calls));
+    if !with_tools {
+        chat.push(ChatMessage::user(SUMMARY));
+    } else if state.turn.progress.last == LastAnswer::Cut {
+        chat.push(ChatMessage::user(CONTINUE));
+    }
+    Request {
+        model: scene.model,
+        messages: repair::repair(chat),
+        tools: if with_tools { scene.tools.definitions() } else { None },
+    }
+}
+
+fn system_text(instructions: Option<&str>) -> String {
+    match instructions {
+        Some(instructions) => format!("{IDENTITY}\n\n{instructions}"),
+        None => IDENTITY.to_owned(),
+    }
+}
+
+fn transcript(messages: &[MessageRecord], calls: &[CallRecord]) -> Vec<ChatMessage> {
+    let by_id: HashMap<CallId, &CallRecord> = calls.iter().map(|call| (call.call_id, call)).collect();
+    let mut by_message: HashMap<MessageId, Vec<&CallRecord>> = HashMap::new();
+    for call in calls {
+        by_message.entry(call.message_id).or_default().push(call);
+    }
+    let said = |message: &MessageRecord| {
+        Some(match message.role {
+            Role::System => ChatMessage::System { text: text_of(&message.content) },
+            Role::User => ChatMessage::User { parts: message.content.iter().map(part).collect() },
+            Role::Assistant => {
+                let text = text_of(&message.content);
+                let calls = by_message.get(&message.message_id).into_iter().flatten();
+                ChatMessage::Assistant {
+                    text: (!text.is_empty()).then_some(text),
+                    reasoning: message.reasoning.clone(),
+                    calls: calls.map(|call| said_call(call)).collect(),
+                }
+            }
+            Role::Tool => {
+                let call = by_id.get(&message.call_id?)?;
+                ChatMessage::Tool {
+                    call_id: call.provider_id.clone(),
+                    name: call.name.clone(),
+                    content: text_of(&message.content),
+                }
+            }
+        })
+    };
+    messages.iter().filter_map(said).collect()
+}
+
+fn part(part: &Part) -> provider::Part {
+    match part {
+        Part::Text { text } => provider::Part::Text(text.clone()),
+        Part::ImageUrl { image_url } => provider::Part::ImageUrl(image_url.url.clone()),
+    }
+}
+
+/// Arguments that are no JSON object would make a strict server refuse the
+/// whole history; an empty object stands in for them. It is never executed.
+fn said_call(call: &CallRecord) -> provider::Call {
+    let readable = serde_json::from_str::<Value>(&call.arguments_raw).is_ok_and(|value| value.is_object());
+    let arguments = if readable { call.arguments_raw.clone() } else { call.arguments.to_string() };
+    provider::Call { id: call.provider_id.clone(), name: call.name.clone(), arguments }
+}

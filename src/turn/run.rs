@@ -1,0 +1,53 @@
+//! The owner task of one turn: asks `next`, performs it, commits, until the
+//! turn is parked or over.
+
+use std::time::Duration;
+
+use super::engine::Engine;
+use super::next::{Next, Outcome, next};
+use super::owner::{Change, Gone, Owned};
+use super::{calls, model_call};
+use crate::model::problem::{Problem, ProblemCode};
+use crate::model::turn::{StopReason, TurnStatus};
+
+pub(super) async fn run(engine: &Engine, mut owned: Owned) {
+    let turn = owned.state.turn.turn_id;
+    tracing::debug!(%turn, "running");
+    match go_on(engine, &mut owned).await {
+        Ok(()) => tracing::debug!(%turn, status = owned.state.turn.status.name(), "left"),
+        Err(Gone) => tracing::info!(%turn, "let go"),
+    }
+}
+
+async fn go_on(engine: &Engine, owned: &mut Owned) -> Result<(), Gone> {
+    while owned.state.turn.status == TurnStatus::Running {
+        // A step is stored: the place to hand the turn over when draining.
+        if engine.is_draining() {
+            return Err(Gone);
+        }
+        match next(&owned.state, engine.scene(&owned.state.session, &owned.state.turn).rules.max_steps) {
+            Next::CallModel { with_tools } => model_call::call_model(engine, owned, with_tools).await?,
+            Next::Await => calls::run_calls(engine, owned).await?,
+            // The transaction that made these possible has drawn the
+            // consequence already; only a turn left over by a draining process
+            // stands here, and that one is taken over, not run.
+            Next::Run(_) | Next::Park | Next::Finish(_) => return Err(Gone),
+        }
+    }
+    Ok(())
+}
+
+/// Ends the turn because its time is over.
+pub(super) fn timed_out(why: &'static str) -> Outcome {
+    Outcome::failed(StopReason::Timeout, Problem::new(ProblemCode::TurnTimeout, why))
+}
+
+/// What a short wait for results that are ready together costs (DESIGN: 5 ms).
+pub(super) const TOGETHER: Duration = Duration::from_millis(5);
+
+/// How long a cancelled call may take to die before the turn ends without it.
+pub(super) const KILL_PATIENCE: Duration = Duration::from_secs(10);
+
+pub(super) fn ending(outcome: Outcome, results: Vec<(crate::model::id::CallId, crate::tool::Done)>) -> Change {
+    Change::End { outcome, results, partial: None }
+}
