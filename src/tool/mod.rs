@@ -6,3 +6,4 @@ pub mod error_text;
 pub mod name_repair;
 pub mod output;
 pub mod toolset;
+pub mod todo_list;
