@@ -11,6 +11,7 @@ pub mod error_text;
 pub mod name_repair;
 pub mod output;
 pub mod session_tools;
+pub mod todo_list;
 pub mod toolset;
 
 use std::path::Path;
