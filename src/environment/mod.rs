@@ -1,1 +1,65 @@
+//! Where commands and files live: running a command in a session's workspace,
+//! and reading and writing its files without leaving it.
+//!
+//! One file per backend; today there is `local`, which runs commands on this
+//! machine inside a sandbox. Nothing here judges a command (that is `guard`)
+//! and nothing here knows what a tool or a turn is.
 
+mod command;
+mod exec;
+mod files;
+mod local;
+mod probe;
+mod replace;
+mod run;
+mod workspace;
+
+use tokio_util::sync::CancellationToken;
+
+pub use command::{Chunk, Command, EnvironmentError, Finished, Isolation, IsolationChoice, Mechanism};
+pub use exec::run_exec;
+pub use files::{Entry, EntryKind, FileError, Metadata, Parents};
+pub use local::{Limits, Local, LocalSettings};
+pub use workspace::Workspace;
+
+/// The place a session's commands run in.
+#[derive(Clone, Debug)]
+pub enum Environment {
+    Local(Local),
+}
+
+impl Environment {
+    /// The session's own directories, made on first use.
+    pub async fn workspace(&self, tenant: &str, session: &str) -> Result<Workspace, EnvironmentError> {
+        match self {
+            Self::Local(local) => local.workspace(tenant, session).await,
+        }
+    }
+
+    /// What protects the host from this environment's commands.
+    pub fn isolation(&self) -> &Isolation {
+        match self {
+            Self::Local(local) => local.isolation(),
+        }
+    }
+
+    /// Runs one command to its end; see [`Local::execute`].
+    pub async fn execute(
+        &self,
+        workspace: &Workspace,
+        command: Command,
+        output: impl FnMut(Chunk) + Send,
+        cancel: CancellationToken,
+    ) -> Result<Finished, EnvironmentError> {
+        match self {
+            Self::Local(local) => local.execute(workspace, command, output, cancel).await,
+        }
+    }
+
+    /// The backend's name, as the configuration and the guard spell it.
+    pub fn backend(&self) -> &'static str {
+        match self {
+            Self::Local(_) => "local",
+        }
+    }
+}

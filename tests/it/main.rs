@@ -11,3 +11,4 @@
 
 mod floors;
 mod migrations;
+mod sandbox;

@@ -1,0 +1,147 @@
+//! What the server and its `exec` process say to each other.
+//!
+//! The server writes one frame into the socket that is the process's standard
+//! input: a length, a JSON [`Description`], then the bytes of the command's own
+//! input. Anything after that, and the end of the socket above all, means stop.
+//! The process answers with JSON lines, one [`Report`] each. Nothing is passed
+//! in arguments or in the environment, where other processes could read it.
+
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::environment::command::Mechanism;
+use crate::environment::local::Limits;
+
+/// Far above any script a model writes; a larger frame is not ours.
+const MAX_DESCRIPTION_BYTES: u32 = 64 << 20;
+
+/// One command and everything needed to run it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::environment) struct Description {
+    pub(in crate::environment) script: String,
+    /// How many bytes of input follow the description.
+    pub(in crate::environment) stdin_bytes: Option<usize>,
+    pub(in crate::environment) cwd: PathBuf,
+    pub(in crate::environment) timeout_ms: u64,
+    /// The whole environment of the command.
+    pub(in crate::environment) environment: Vec<(String, String)>,
+    pub(in crate::environment) confinement: Confinement,
+}
+
+/// The walls around a command.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in crate::environment) struct Confinement {
+    pub(in crate::environment) mechanism: Mechanism,
+    pub(in crate::environment) network: bool,
+    /// Read, written and executed.
+    pub(in crate::environment) writable: Vec<PathBuf>,
+    /// Read and executed, beside the system's own directories.
+    pub(in crate::environment) readable: Vec<PathBuf>,
+    /// User and group to become; `None` stays what the server is.
+    pub(in crate::environment) identity: Option<(u32, u32)>,
+    pub(in crate::environment) limits: Limits,
+}
+
+/// What the process tells the server.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::environment) enum Report {
+    /// The shell runs; its pid is the id of its process group.
+    Started { pid: i32, isolation: String },
+    /// The command and its whole tree are gone (or resisted: `survived`).
+    Ended {
+        exit_code: i32,
+        timed_out: bool,
+        interrupted: bool,
+        survived: bool,
+        cwd: Option<PathBuf>,
+    },
+    /// Nothing ran.
+    Failed { reason: String },
+}
+
+/// The frame of one command, as the server sends it.
+pub(in crate::environment) fn frame(description: &Description, stdin: Option<&[u8]>) -> io::Result<Vec<u8>> {
+    let json = serde_json::to_vec(description)?;
+    let length = u32::try_from(json.len()).map_err(io::Error::other)?;
+    let mut frame = Vec::with_capacity(4 + json.len() + stdin.map_or(0, <[u8]>::len));
+    frame.extend_from_slice(&length.to_le_bytes());
+    frame.extend_from_slice(&json);
+    frame.extend_from_slice(stdin.unwrap_or_default());
+    Ok(frame)
+}
+
+/// Reads one frame, as the process receives it.
+pub(super) fn receive(source: &mut impl Read) -> io::Result<(Description, Option<Vec<u8>>)> {
+    let mut length = [0; 4];
+    source.read_exact(&mut length)?;
+    let length = u32::from_le_bytes(length);
+    if length > MAX_DESCRIPTION_BYTES {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the description is too long",
+        ));
+    }
+    let mut json = Vec::new();
+    source.take(u64::from(length)).read_to_end(&mut json)?;
+    let description: Description = serde_json::from_slice(&json)?;
+    let Some(bytes) = description.stdin_bytes else {
+        return Ok((description, None));
+    };
+    let mut stdin = Vec::new();
+    source
+        .take(u64::try_from(bytes).unwrap_or(u64::MAX))
+        .read_to_end(&mut stdin)?;
+    if stdin.len() < bytes {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok((description, Some(stdin)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn sample() -> Description {
+        Description {
+            script: "cat".into(),
+            stdin_bytes: Some(5),
+            cwd: "/tmp".into(),
+            timeout_ms: 1000,
+            environment: vec![("A".into(), "b".into())],
+            confinement: Confinement {
+                mechanism: Mechanism::Landlock,
+                network: false,
+                writable: vec!["/tmp".into()],
+                readable: Vec::new(),
+                identity: None,
+                limits: Limits::default(),
+            },
+        }
+    }
+
+    #[test]
+    fn a_frame_carries_the_description_and_the_input_and_leaves_what_follows() {
+        let mut bytes = frame(&sample(), Some(b"input")).unwrap();
+        bytes.extend_from_slice(b"stop");
+        let mut source = bytes.as_slice();
+        let (description, stdin) = receive(&mut source).unwrap();
+        assert_eq!(description.script, "cat");
+        assert_eq!(description.cwd, Path::new("/tmp"));
+        assert_eq!(stdin.as_deref(), Some(b"input".as_slice()));
+        assert_eq!(source, b"stop");
+    }
+
+    #[test]
+    fn a_frame_cut_anywhere_is_an_error() {
+        let bytes = frame(&sample(), Some(b"input")).unwrap();
+        for end in 0..bytes.len() {
+            let mut source = bytes.get(..end).unwrap();
+            assert!(receive(&mut source).is_err(), "cut at {end}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The hidden `exec` subcommand: a small supervisor around one command.
+//!
+//! The server starts its own binary once per command. The supervisor confines
+//! the shell, passes its end on and leaves only when every descendant is gone,
+//! also when the server asks for it or dies. It runs before any runtime exists,
+//! has a socket to the server as its standard input and shares the command's
+//! standard output and error.
+
+mod confine;
+pub(super) mod description;
+mod shell;
+mod syscalls;
+mod tree;
+
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{getpid, set_child_subreaper, setsid};
+
+use description::{Description, Report};
+use shell::Started;
+use tree::Happening;
+
+/// Runs one command as told through standard input. To be called first thing in
+/// `main`, while the process has one thread.
+pub fn run_exec() -> ExitCode {
+    let Ok(server) = io::stdin().as_fd().try_clone_to_owned() else {
+        return ExitCode::FAILURE;
+    };
+    let mut server = UnixStream::from(server);
+    match supervise(&mut server) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            // A server that is gone has nobody left to tell.
+            drop(tell(&mut server, &Report::Failed { reason }));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn supervise(server: &mut UnixStream) -> Result<(), String> {
+    // Out of the server's group, so that a Ctrl-C there reaches the server only.
+    setsid().map_err(text)?;
+    set_child_subreaper(Some(getpid())).map_err(text)?;
+    let (description, stdin) = description::receive(server).map_err(text)?;
+    let (started, isolation) = start(&description, stdin.as_deref())?;
+    drop(stdin);
+    let (sender, happenings) = tree::channel();
+    tree::reap(started.pid, sender.clone());
+    watch(server.try_clone().map_err(text)?, sender);
+    // When the server is gone this fails; the watcher sees it too and stops all.
+    drop(tell(
+        server,
+        &Report::Started {
+            pid: started.pid.as_raw_nonzero().get(),
+            isolation,
+        },
+    ));
+    let report = accompany(&started, &happenings, Duration::from_millis(description.timeout_ms));
+    drop(tell(server, &report));
+    Ok(())
+}
+
+/// Starts the shell on a thread of its own that puts the walls up first. The
+/// thread ends with this function: one that stayed could be signalled from
+/// inside the walls.
+fn start(description: &Description, stdin: Option<&[u8]>) -> Result<(Started, String), String> {
+    thread::scope(|scope| {
+        let confined = scope.spawn(|| {
+            let isolation = confine::confine(&description.confinement)?;
+            let started = shell::start(description, stdin).map_err(|error| format!("shell: {error}"))?;
+            Ok((started, isolation))
+        });
+        confined
+            .join()
+            .unwrap_or_else(|_| Err("the confined thread failed".into()))
+    })
+}
+
+/// Waits for the first of end, time-out and stop, then ends the whole tree.
+fn accompany(started: &Started, happenings: &Receiver<Happening>, timeout: Duration) -> Report {
+    let first = happenings.recv_timeout(timeout);
+    if let Ok(Happening::ShellEnded(exit_code)) = first {
+        // Nearly always nothing is left and the reaper says so at once.
+        let survived = !tree::is_childless_within(happenings, Duration::from_millis(2))
+            && tree::end(happenings, tree::LEFTOVER_GRACE);
+        return Report::Ended {
+            exit_code,
+            timed_out: false,
+            interrupted: false,
+            survived,
+            cwd: started.place(),
+        };
+    }
+    let timed_out = first == Err(RecvTimeoutError::Timeout);
+    let exit_code = if timed_out { 124 } else { 130 };
+    let survived = tree::end(happenings, tree::GRACE);
+    Report::Ended {
+        exit_code,
+        timed_out,
+        interrupted: !timed_out,
+        survived,
+        cwd: None,
+    }
+}
+
+/// Waits for the server to say something more, or to vanish.
+fn watch(mut server: UnixStream, happenings: Sender<Happening>) {
+    thread::spawn(move || {
+        while let Err(error) = server.read(&mut [0]) {
+            if error.kind() != io::ErrorKind::Interrupted {
+                break;
+            }
+        }
+        // The receiver may have left: then the command has ended already.
+        drop(happenings.send(Happening::Stop));
+    });
+}
+
+fn tell(server: &mut UnixStream, report: &Report) -> io::Result<()> {
+    let mut line = serde_json::to_vec(report)?;
+    line.push(b'\n');
+    server.write_all(&line)
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}

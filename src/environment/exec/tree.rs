@@ -1,0 +1,171 @@
+//! The end of a process tree, whatever its members did to get away.
+//!
+//! This process is the reaper of every descendant: when a parent dies its
+//! children become ours, also after `setsid` and a double fork. So the tree is
+//! gone exactly when the kernel says that we have no child left.
+
+use std::collections::HashMap;
+use std::fs;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
+
+/// Time between the request to end and the order: the original's value.
+pub(super) const GRACE: Duration = Duration::from_secs(1);
+/// The same for what a finished command left behind; the caller waits for it.
+pub(super) const LEFTOVER_GRACE: Duration = Duration::from_millis(300);
+/// After the first SIGKILL. A process still there hangs inside the kernel.
+const KILL_PATIENCE: Duration = Duration::from_secs(7);
+/// Between two rounds of SIGKILL, against trees that fork while they die.
+const KILL_ROUND: Duration = Duration::from_millis(20);
+
+/// What the supervisor waits for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Happening {
+    /// The shell ended with this code.
+    ShellEnded(i32),
+    /// No descendant is left.
+    Childless,
+    /// The server asks to stop, or is gone.
+    Stop,
+}
+
+/// Reaps every child of this process until none is left.
+pub(super) fn reap(shell: Pid, happenings: Sender<Happening>) {
+    thread::spawn(move || {
+        loop {
+            match wait(WaitOptions::empty()) {
+                Ok(Some((pid, status))) if pid == shell => {
+                    if happenings.send(Happening::ShellEnded(exit_code(status))).is_err() {
+                        return;
+                    }
+                }
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(_) => {
+                    // The receiver may have left: then nobody needs to know.
+                    drop(happenings.send(Happening::Childless));
+                    return;
+                }
+            }
+        }
+    });
+}
+
+fn exit_code(status: WaitStatus) -> i32 {
+    status
+        .exit_status()
+        .or_else(|| status.terminating_signal().map(|signal| 128 + signal))
+        .unwrap_or(-1)
+}
+
+/// Ends everything that descends from this process; says whether something
+/// survived even SIGKILL.
+pub(super) fn end(happenings: &Receiver<Happening>, grace: Duration) -> bool {
+    signal_descendants(Signal::TERM);
+    // A stopped process acts on SIGTERM only when it runs again.
+    signal_descendants(Signal::CONT);
+    if is_childless_within(happenings, grace) {
+        return false;
+    }
+    let deadline = Instant::now() + KILL_PATIENCE;
+    while Instant::now() < deadline {
+        signal_descendants(Signal::KILL);
+        if is_childless_within(happenings, KILL_ROUND) {
+            return false;
+        }
+    }
+    true
+}
+
+/// Waits until no descendant is left, but not longer than `span`.
+pub(super) fn is_childless_within(happenings: &Receiver<Happening>, span: Duration) -> bool {
+    let deadline = Instant::now() + span;
+    loop {
+        match happenings.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(Happening::Childless) => return true,
+            Ok(Happening::ShellEnded(_) | Happening::Stop) => {}
+            Err(RecvTimeoutError::Timeout) => return false,
+            Err(RecvTimeoutError::Disconnected) => return true,
+        }
+    }
+}
+
+pub(super) fn channel() -> (Sender<Happening>, Receiver<Happening>) {
+    mpsc::channel()
+}
+
+fn signal_descendants(signal: Signal) {
+    for pid in descendants(getpid(), &parents()) {
+        // It may have ended since it was listed.
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// All processes under `root`, parents before their children, so that a parent
+/// cannot start a new child after its old ones were dealt with.
+fn descendants(root: Pid, parents: &HashMap<Pid, Vec<Pid>>) -> Vec<Pid> {
+    let mut found = Vec::new();
+    let mut todo = std::collections::VecDeque::from([root]);
+    while let Some(pid) = todo.pop_front() {
+        for child in parents.get(&pid).into_iter().flatten() {
+            found.push(*child);
+            todo.push_back(*child);
+        }
+    }
+    found
+}
+
+/// The children of every process of this machine.
+fn parents() -> HashMap<Pid, Vec<Pid>> {
+    let mut children: HashMap<Pid, Vec<Pid>> = HashMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw) else {
+            continue;
+        };
+        let Ok(stat) = fs::read(entry.path().join("stat")) else {
+            continue;
+        };
+        if let Some(parent) = parent_of(&stat) {
+            children.entry(parent).or_default().push(pid);
+        }
+    }
+    children
+}
+
+/// The parent's id in `pid (name) state ppid …`; the name may hold anything,
+/// so the fields are counted from its last parenthesis.
+fn parent_of(stat: &[u8]) -> Option<Pid> {
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    let fields = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
+    Pid::from_raw(fields.split_ascii_whitespace().nth(1)?.parse().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pid(raw: i32) -> Pid {
+        Pid::from_raw(raw).unwrap()
+    }
+
+    #[test]
+    fn the_parent_is_found_behind_a_hostile_name() {
+        assert_eq!(parent_of(b"12 (a) S 3 (b) c) S 7 12 12 0 -1"), Some(pid(7)));
+        assert_eq!(parent_of(b"12 (init) S 0 1 1"), None);
+        assert_eq!(parent_of(b"garbage"), None);
+    }
+
+    #[test]
+    fn parents_come_before_their_children() {
+        let tree = HashMap::from([
+            (pid(1), vec![pid(5), pid(2)]),
+            (pid(2), vec![pid(9)]),
+            (pid(7), vec![pid(8)]),
+        ]);
+        assert_eq!(descendants(pid(1), &tree), [pid(5), pid(2), pid(9)]);
+    }
+}

@@ -1,0 +1,204 @@
+//! Commands on this machine, each behind the walls of our own `exec` process.
+//!
+//! Here is decided what a command sees: its directories, its variables, its
+//! walls. Nothing of the server's own environment reaches it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::command::{Chunk, Command, EnvironmentError, Finished, Isolation, IsolationChoice, Mechanism};
+use super::exec::description::{Confinement, Description, frame};
+use super::probe;
+use super::run::Run;
+use super::workspace::Workspace;
+
+/// What every command may use at most.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Of one workspace; counts only where commands run under their own user.
+    pub processes: u64,
+    pub open_files: u64,
+    /// Size of one file.
+    pub file_bytes: u64,
+    /// Address space of one process; several runtimes reserve far more than
+    /// they use, so there is no limit unless asked for.
+    pub memory_bytes: Option<u64>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            processes: 1024,
+            open_files: 8192,
+            file_bytes: 8 << 30,
+            memory_bytes: None,
+        }
+    }
+}
+
+/// How this machine runs commands.
+#[derive(Clone, Debug)]
+pub struct LocalSettings {
+    /// The server's own binary. `/proc/self/exe` also holds when the file was
+    /// replaced by a newer one.
+    pub exec_program: PathBuf,
+    /// Holds the directory `workspaces`.
+    pub data_dir: PathBuf,
+    pub isolation: IsolationChoice,
+    pub network: bool,
+    /// Further directories commands and file tools may read and write.
+    pub writable: Vec<PathBuf>,
+    /// Further directories commands and file tools may read.
+    pub readable: Vec<PathBuf>,
+    /// Variables passed on to commands, with their values.
+    pub passthrough: Vec<(String, String)>,
+    pub limits: Limits,
+}
+
+/// The local backend; clones share one.
+#[derive(Clone, Debug)]
+pub struct Local {
+    settings: Arc<LocalSettings>,
+    isolation: Arc<Isolation>,
+}
+
+impl Local {
+    /// Finds out by a trial command which isolation works here.
+    pub async fn open(settings: LocalSettings) -> Self {
+        let choice = settings.isolation;
+        let untried = Arc::new(Isolation::Unavailable {
+            reason: "not tried yet".into(),
+        });
+        let mut local = Self {
+            settings: Arc::new(settings),
+            isolation: untried,
+        };
+        local.isolation = Arc::new(probe::find(&local, choice).await);
+        local
+    }
+
+    /// What the trial showed.
+    pub fn isolation(&self) -> &Isolation {
+        &self.isolation
+    }
+
+    /// The session's directories, made on first use.
+    pub async fn workspace(&self, tenant: &str, session: &str) -> Result<Workspace, EnvironmentError> {
+        Workspace::open(&self.settings, tenant, session).await
+    }
+
+    /// Runs one command to its end. `output` is called as output arrives; a slow
+    /// one slows the command down. A cancel ends the whole process tree, and so
+    /// does dropping the future.
+    pub async fn execute(
+        &self,
+        workspace: &Workspace,
+        command: Command,
+        output: impl FnMut(Chunk) + Send,
+        cancel: CancellationToken,
+    ) -> Result<Finished, EnvironmentError> {
+        let mechanism = match &*self.isolation {
+            Isolation::Working { mechanism, .. } => *mechanism,
+            Isolation::Unavailable { reason } => {
+                return Err(EnvironmentError::Unavailable { reason: reason.clone() });
+            }
+        };
+        self.execute_confined(mechanism, workspace, command, output, cancel)
+            .await
+            .map(|(finished, _)| finished)
+    }
+
+    /// As [`Local::execute`], behind a given mechanism; also says in the
+    /// process's words which walls stood.
+    pub(super) async fn execute_confined(
+        &self,
+        mechanism: Mechanism,
+        workspace: &Workspace,
+        command: Command,
+        output: impl FnMut(Chunk) + Send,
+        cancel: CancellationToken,
+    ) -> Result<(Finished, String), EnvironmentError> {
+        let began = Instant::now();
+        let limit = command.timeout;
+        let (description, stdin) = self.describe(mechanism, workspace, command)?;
+        let mut run = Run::start(&self.settings.exec_program).map_err(EnvironmentError::Spawn)?;
+        let frame = frame(&description, stdin.as_deref()).map_err(EnvironmentError::Spawn)?;
+        drop((description, stdin));
+        let ended = run.accompany(&frame, limit, output, &cancel).await?;
+        let finished = Finished {
+            exit_code: ended.exit_code,
+            timed_out: ended.timed_out,
+            interrupted: ended.interrupted,
+            survived: ended.survived,
+            cwd: ended.cwd,
+            duration: began.elapsed(),
+        };
+        Ok((finished, run.isolation))
+    }
+}
+
+impl Local {
+    fn describe(
+        &self,
+        mechanism: Mechanism,
+        workspace: &Workspace,
+        command: Command,
+    ) -> Result<(Description, Option<Vec<u8>>), EnvironmentError> {
+        // A shell would cut the text there and run something nobody judged.
+        if command.script.contains('\0') {
+            let source = io::Error::new(io::ErrorKind::InvalidInput, "the script holds a NUL byte");
+            return Err(EnvironmentError::Spawn(source));
+        }
+        let settings = &self.settings;
+        let mut writable = vec![workspace.root().to_path_buf(), workspace.tmp().to_path_buf()];
+        writable.extend(settings.writable.iter().cloned());
+        let description = Description {
+            stdin_bytes: command.stdin.as_ref().map(Vec::len),
+            timeout_ms: u64::try_from(command.timeout.as_millis()).unwrap_or(u64::MAX),
+            environment: variables(settings, workspace, &command),
+            script: command.script,
+            cwd: command.cwd,
+            confinement: Confinement {
+                mechanism,
+                network: settings.network,
+                writable,
+                readable: settings.readable.clone(),
+                identity: workspace.identity().filter(|_| mechanism == Mechanism::Landlock),
+                limits: settings.limits.clone(),
+            },
+        };
+        Ok((description, command.stdin))
+    }
+}
+
+/// The whole environment of a command: nothing of the server's own.
+fn variables(settings: &LocalSettings, workspace: &Workspace, command: &Command) -> Vec<(String, String)> {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let own = [
+        (
+            "PATH",
+            "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned(),
+        ),
+        ("HOME", text(workspace.root())),
+        ("TMPDIR", text(workspace.tmp())),
+        ("PWD", text(&command.cwd)),
+        ("USER", "hermes".to_owned()),
+        ("LOGNAME", "hermes".to_owned()),
+        ("SHELL", "/bin/bash".to_owned()),
+        ("LANG", "C.UTF-8".to_owned()),
+        ("TERM", "dumb".to_owned()),
+    ];
+    let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
+    let added = settings.passthrough.iter().chain(&command.environment).cloned();
+    own.chain(added.filter(|(name, value)| is_variable(name) && !value.contains('\0')))
+        .collect()
+}
+
+fn is_variable(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['=', '\0'])
+}

@@ -1,0 +1,216 @@
+//! One `exec` process seen from the server: start, order, output, report.
+//!
+//! The server never signals the command itself. It asks the process to stop by
+//! closing the socket between them, which also happens when the server dies.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::process::{Child, ChildStderr, ChildStdout};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::command::{Chunk, EnvironmentError};
+use super::exec::description::Report;
+
+/// How long the process may take to report after it was told to stop, or after
+/// the command's own time is over.
+const REPORT_PATIENCE: Duration = Duration::from_secs(9);
+/// How long output is still read after the end was reported; something that
+/// resisted may hold the pipe open. The original's idle time.
+const DRAIN: Duration = Duration::from_millis(300);
+/// As much as one pipe holds.
+const READ_BYTES: usize = 64 << 10;
+
+/// What the process said at the end.
+pub(super) struct Ended {
+    pub(super) exit_code: i32,
+    pub(super) timed_out: bool,
+    pub(super) interrupted: bool,
+    pub(super) survived: bool,
+    pub(super) cwd: Option<PathBuf>,
+}
+
+/// One `exec` process and its three channels.
+pub(super) struct Run {
+    process: Child,
+    stdout: Stream<ChildStdout>,
+    stderr: Stream<ChildStderr>,
+    reports: tokio::io::Lines<BufReader<OwnedReadHalf>>,
+    /// Closing it tells the process to stop.
+    orders: Option<OwnedWriteHalf>,
+    group: Option<Pid>,
+    /// Which walls stand, in the process's words.
+    pub(super) isolation: String,
+}
+
+impl Run {
+    pub(super) fn start(program: &Path) -> io::Result<Self> {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let (reports, orders) = UnixStream::from_std(ours)?.into_split();
+        let mut process = tokio::process::Command::new(program)
+            .arg("exec")
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let (stdout, stderr) = (process.stdout.take(), process.stderr.take());
+        let (Some(stdout), Some(stderr)) = (stdout, stderr) else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
+        Ok(Self {
+            process,
+            stdout: Stream::new(stdout),
+            stderr: Stream::new(stderr),
+            reports: BufReader::new(reports).lines(),
+            orders: Some(orders),
+            group: None,
+            isolation: String::new(),
+        })
+    }
+
+    /// From the order to the end of the whole tree.
+    pub(super) async fn accompany(
+        &mut self,
+        frame: &[u8],
+        limit: Duration,
+        mut output: impl FnMut(Chunk) + Send,
+        cancel: &CancellationToken,
+    ) -> Result<Ended, EnvironmentError> {
+        self.order(frame).await?;
+        let mut deadline = Instant::now() + limit + REPORT_PATIENCE;
+        let mut cancelled = false;
+        loop {
+            tokio::select! {
+                Some(bytes) = self.stdout.next() => output(Chunk::Stdout(bytes)),
+                Some(bytes) = self.stderr.next() => output(Chunk::Stderr(bytes)),
+                line = self.reports.next_line() => {
+                    if let Some(ended) = self.hear(line)? {
+                        self.drain(&mut output).await;
+                        return Ok(ended);
+                    }
+                }
+                () = cancel.cancelled(), if !cancelled => {
+                    cancelled = true;
+                    self.orders = None;
+                    deadline = deadline.min(Instant::now() + REPORT_PATIENCE);
+                }
+                () = sleep_until(deadline) => {
+                    self.kill();
+                    let exit_code = if cancelled { 130 } else { 124 };
+                    let ended =
+                        Ended { exit_code, timed_out: !cancelled, interrupted: cancelled, survived: true, cwd: None };
+                    return Ok(ended);
+                }
+            }
+        }
+    }
+
+    async fn order(&mut self, frame: &[u8]) -> Result<(), EnvironmentError> {
+        let Some(orders) = &mut self.orders else {
+            return Err(EnvironmentError::Lost);
+        };
+        match timeout(REPORT_PATIENCE, orders.write_all(frame)).await {
+            Ok(sent) => sent.map_err(EnvironmentError::Spawn),
+            Err(_) => Err(EnvironmentError::Spawn(io::ErrorKind::TimedOut.into())),
+        }
+    }
+
+    /// Takes in one line of the process; the end comes back.
+    fn hear(&mut self, line: io::Result<Option<String>>) -> Result<Option<Ended>, EnvironmentError> {
+        let report = line.ok().flatten().and_then(|line| serde_json::from_str(&line).ok());
+        match report {
+            Some(Report::Started { pid, isolation }) => {
+                self.group = Pid::from_raw(pid);
+                self.isolation = isolation;
+                Ok(None)
+            }
+            Some(Report::Ended {
+                exit_code,
+                timed_out,
+                interrupted,
+                survived,
+                cwd,
+            }) => Ok(Some(Ended {
+                exit_code,
+                timed_out,
+                interrupted,
+                survived,
+                cwd,
+            })),
+            Some(Report::Failed { reason }) => Err(EnvironmentError::Unavailable { reason }),
+            None => {
+                self.kill();
+                Err(EnvironmentError::Lost)
+            }
+        }
+    }
+
+    /// The last resort, when the process itself does not answer any more.
+    fn kill(&mut self) {
+        // Both may be gone already, which is what is wanted.
+        if let Some(group) = self.group {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        drop(self.process.start_kill());
+    }
+
+    /// Passes on what is still in the pipes and waits for the process to leave.
+    async fn drain(&mut self, output: &mut (impl FnMut(Chunk) + Send)) {
+        let mut deadline = Instant::now() + DRAIN;
+        loop {
+            let chunk = timeout_at(deadline, async {
+                tokio::select! {
+                    Some(bytes) = self.stdout.next() => Some(Chunk::Stdout(bytes)),
+                    Some(bytes) = self.stderr.next() => Some(Chunk::Stderr(bytes)),
+                    else => None,
+                }
+            });
+            let Ok(Some(chunk)) = chunk.await else { break };
+            output(chunk);
+            deadline = Instant::now() + DRAIN;
+        }
+        // It leaves right after its report; if not, the runtime reaps it later.
+        drop(timeout(DRAIN, self.process.wait()).await);
+    }
+}
+
+/// One of the command's outputs, until it ends.
+struct Stream<R> {
+    source: Option<R>,
+    buffer: BytesMut,
+}
+
+impl<R: AsyncRead + Unpin> Stream<R> {
+    fn new(source: R) -> Self {
+        Self {
+            source: Some(source),
+            buffer: BytesMut::new(),
+        }
+    }
+
+    /// The next piece; `None` at the end and ever after. Losing the future loses
+    /// no bytes.
+    async fn next(&mut self) -> Option<Bytes> {
+        let source = self.source.as_mut()?;
+        self.buffer.reserve(READ_BYTES);
+        match source.read_buf(&mut self.buffer).await {
+            Ok(bytes) if bytes > 0 => Some(self.buffer.split().freeze()),
+            _ => {
+                self.source = None;
+                None
+            }
+        }
+    }
+}
