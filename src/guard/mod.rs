@@ -1,5 +1,8 @@
 //! Judgement of commands: the findings that other modules carry.
 
+pub mod file_access;
+pub mod redact;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

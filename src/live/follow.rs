@@ -114,18 +114,25 @@ impl Follower {
         let (session, turn, after) = (self.follow.session, self.follow.turn, self.cursor.seq);
         let read = self.follow.scope.read(move |mut rows| {
             Box::pin(async move {
-                let Some(record) = rows.session_record(session).await? else { return Ok(None) };
+                let Some(record) = rows.session_record(session).await? else {
+                    return Ok(None);
+                };
                 let events = rows.events(session, turn, after, PAGE).await?;
                 Ok(events.map(|events| (record.head_seq, events)))
             })
         });
-        let Some((head_seq, events)) = read.await? else { return Ok(false) };
+        let Some((head_seq, events)) = read.await? else {
+            return Ok(false);
+        };
         self.behind = events.len() == PAGE as usize;
         if !self.greeted {
             self.greeted = true;
             let body = EventBody::StreamHello(HelloData { head_seq });
             let event = self.live(None, body, None);
-            self.waiting.push_back(Frame { cursor: Some(self.cursor), event });
+            self.waiting.push_back(Frame {
+                cursor: Some(self.cursor),
+                event,
+            });
         }
         let mut cursor = self.cursor;
         for event in events {
@@ -143,7 +150,10 @@ impl Follower {
             for frame in frames {
                 cursor.d = frame.d;
                 let event = self.live(turn, frame.body, Some(cursor));
-                self.waiting.push_back(Frame { cursor: Some(cursor), event });
+                self.waiting.push_back(Frame {
+                    cursor: Some(cursor),
+                    event,
+                });
             }
         }
         cursor.seq = event.seq;
@@ -151,17 +161,28 @@ impl Follower {
             cursor.d = 0;
         }
         self.over = self.follow.turn.is_some() && event.turn_id == self.follow.turn && ends_turn(&event.body);
-        self.waiting.push_back(Frame { cursor: Some(cursor), event });
+        self.waiting.push_back(Frame {
+            cursor: Some(cursor),
+            event,
+        });
         cursor
     }
 
     /// Queues live frames that are new; `true` if there are any.
     fn take_drafts(&mut self) -> bool {
-        let (turn, frames) = self.drafts.frames(self.follow.turn, self.cursor.seq, self.cursor.d, None);
+        let (turn, frames) = self
+            .drafts
+            .frames(self.follow.turn, self.cursor.seq, self.cursor.d, None);
         for frame in frames {
-            let cursor = Cursor { seq: self.cursor.seq, d: frame.d };
+            let cursor = Cursor {
+                seq: self.cursor.seq,
+                d: frame.d,
+            };
             let event = self.live(turn, frame.body, Some(cursor));
-            self.waiting.push_back(Frame { cursor: Some(cursor), event });
+            self.waiting.push_back(Frame {
+                cursor: Some(cursor),
+                event,
+            });
         }
         !self.waiting.is_empty()
     }
@@ -196,9 +217,15 @@ fn ends(body: &EventBody) -> Option<impl Fn(Item) -> bool + use<>> {
 }
 
 fn restarts(body: &EventBody) -> bool {
-    matches!(body, EventBody::TurnStarted(_) | EventBody::TurnResumed(_) | EventBody::ModelRetrying(_))
+    matches!(
+        body,
+        EventBody::TurnStarted(_) | EventBody::TurnResumed(_) | EventBody::ModelRetrying(_)
+    )
 }
 
 fn ends_turn(body: &EventBody) -> bool {
-    matches!(body, EventBody::TurnCompleted(_) | EventBody::TurnFailed(_) | EventBody::TurnCancelled(_))
+    matches!(
+        body,
+        EventBody::TurnCompleted(_) | EventBody::TurnFailed(_) | EventBody::TurnCancelled(_)
+    )
 }

@@ -7,10 +7,18 @@ pub mod arguments;
 pub mod budget;
 pub mod coerce;
 pub mod command_line;
+pub mod dispatch;
 pub mod error_text;
+mod file;
+mod host;
 pub mod name_repair;
 pub mod output;
+pub mod registry;
 pub mod session_tools;
+mod terminal;
+#[cfg(test)]
+pub(crate) mod testing;
+mod todo;
 pub mod todo_list;
 pub mod toolset;
 pub mod untrusted;
@@ -28,6 +36,10 @@ use crate::live::hub::Pen;
 use crate::model::call::{Effect, Footprint};
 use crate::model::id::{CallId, SessionId, TenantId};
 
+pub use host::{Host, HostError, HostSettings};
+
+use budget::ResultLimit;
+
 /// What a tool is, apart from what it does.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
@@ -37,8 +49,8 @@ pub struct Spec {
     pub description: &'static str,
     /// Environment variables it wants, for display; never gates.
     pub requires_env: &'static [&'static str],
-    /// Longest result in characters that reaches the model whole.
-    pub max_result_chars: Option<usize>,
+    /// How long a result may be to reach the model whole.
+    pub result_limit: ResultLimit,
 }
 
 /// What a call is judged by: the same when it is proposed and when it starts.
@@ -122,6 +134,17 @@ pub struct Done {
     pub writes: ToolWrites,
 }
 
+impl Done {
+    /// A call that failed with this text.
+    pub fn failure(result: String) -> Self {
+        Self {
+            result,
+            failed: true,
+            ..Self::default()
+        }
+    }
+}
+
 /// Rows of ours that a call changes, committed with its result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolWrites {
@@ -130,6 +153,3 @@ pub struct ToolWrites {
     /// The directory the session stands in from now on.
     pub cwd: Option<String>,
 }
-
-/// What tools run on: built once, shared by every call.
-pub struct Host {}

@@ -30,7 +30,11 @@ struct InFlight {
 
 pub(super) async fn run_calls(engine: &Engine, owned: &mut Owned) -> Result<(), Gone> {
     let mut watch = Watch::new(engine, owned);
-    let mut flight = InFlight { tasks: JoinSet::new(), by_task: HashMap::new(), cancel: CancellationToken::new() };
+    let mut flight = InFlight {
+        tasks: JoinSet::new(),
+        by_task: HashMap::new(),
+        cancel: CancellationToken::new(),
+    };
     loop {
         flight.start_marked(engine, owned);
         if flight.tasks.is_empty() {
@@ -92,8 +96,14 @@ async fn end(engine: &Engine, owned: &mut Owned, mut flight: InFlight, ending_wi
 impl InFlight {
     /// Starts calls that the committed record says are running.
     fn start_marked(&mut self, engine: &Engine, owned: &Owned) {
-        let marked = owned.state.calls.iter().filter(|call| call.status == CallStatus::Running);
-        let fresh: Vec<_> = marked.filter(|call| !self.by_task.values().any(|own| *own == call.call_id)).collect();
+        let marked = owned
+            .state
+            .calls
+            .iter()
+            .filter(|call| call.status == CallStatus::Running);
+        let fresh: Vec<_> = marked
+            .filter(|call| !self.by_task.values().any(|own| *own == call.call_id))
+            .collect();
         if fresh.is_empty() {
             return;
         }
@@ -122,7 +132,11 @@ impl InFlight {
             let task = self.tasks.spawn(async move {
                 // Also a tool that panics before its first await gives a result.
                 let run = AssertUnwindSafe(async move { tool.run(call).await }).catch_unwind();
-                (id, run.await.unwrap_or_else(|_| failed(error_text::failed("Panic", "the tool crashed"))))
+                (
+                    id,
+                    run.await
+                        .unwrap_or_else(|_| failed(error_text::failed("Panic", "the tool crashed"))),
+                )
             });
             self.by_task.insert(task.id(), id);
         }
@@ -169,5 +183,9 @@ impl InFlight {
 }
 
 fn failed(result: String) -> Done {
-    Done { result, failed: true, ..Done::default() }
+    Done {
+        result,
+        failed: true,
+        ..Done::default()
+    }
 }

@@ -27,7 +27,12 @@ pub(super) struct Carried {
 pub(super) async fn load(rows: &mut Rows<'_>, session: SessionRecord, turn: TurnRecord) -> Result<State, StoreError> {
     let calls = rows.batch(turn.turn_id).await?;
     let approvals = rows.approvals_of_turn(turn.turn_id).await?;
-    Ok(State { session, turn, calls, approvals })
+    Ok(State {
+        session,
+        turn,
+        calls,
+        approvals,
+    })
 }
 
 /// Lets `change` decide on `state` and carries it out.
@@ -38,7 +43,9 @@ pub(super) async fn carry_out(
     pen: Option<&Pen>,
     change: impl FnOnce(&mut Step<'_>) + Send,
 ) -> Result<Carried, StoreError> {
-    let grants = rows.grants_in_force(state.session.session_id, &state.session.user_id).await?;
+    let grants = rows
+        .grants_in_force(state.session.session_id, &state.session.user_id)
+        .await?;
     let (mut state, mut writes, now) = {
         let scene = engine.scene(&state.session, &state.turn);
         let world = engine.world(&scene, &grants);
@@ -58,7 +65,11 @@ pub(super) async fn carry_out(
     if let Some(promoted) = &mut promoted {
         promoted.session = state.session.clone();
     }
-    Ok(Carried { state, promoted, first_seq })
+    Ok(Carried {
+        state,
+        promoted,
+        first_seq,
+    })
 }
 
 /// Begins the queue's head now that the session is free; of a deleted session
@@ -77,7 +88,12 @@ async fn promote(
     };
     let scene = engine.scene(&state.session, &head);
     let world = engine.world(&scene, &[]);
-    let waiting = State { session: state.session.clone(), turn: head, calls: Vec::new(), approvals: Vec::new() };
+    let waiting = State {
+        session: state.session.clone(),
+        turn: head,
+        calls: Vec::new(),
+        approvals: Vec::new(),
+    };
     let mut step = Step::new(&world, waiting);
     step.begin();
     let (begun, more) = step.done();

@@ -22,7 +22,7 @@ use crate::provider::Provider;
 use crate::provider::retry::Policy;
 use crate::store::Store;
 use crate::tool::Host;
-use crate::tool::registry::{Registry, Selection};
+use crate::tool::registry::{Registry, Selection, UnknownToolset};
 use crate::tool::session_tools::SessionTools;
 
 /// What the configuration says about turns.
@@ -200,10 +200,10 @@ impl Engine {
     pub(super) fn scene(&self, session: &SessionRecord, turn: &TurnRecord) -> Scene {
         let parts = &self.0.parts;
         let selection = Selection {
-            preset: session.preset.clone(),
-            session: session.toolsets.clone(),
-            turn: turn.options.toolsets.clone(),
-            ceiling: turn.options.tool_ceiling.clone(),
+            presets: std::slice::from_ref(&session.preset),
+            session: Some(&session.toolsets),
+            turn: turn.options.toolsets.as_ref(),
+            ceiling: turn.options.tool_ceiling.as_deref(),
         };
         // Names were checked when they were set; should a toolset be gone
         // since, the turn has no tools rather than other ones.
@@ -235,7 +235,12 @@ impl Engine {
         Rules {
             max_steps: settings.max_steps.min(limit),
             mode: policy.mode.unwrap_or(settings.mode),
-            on_ask: turn.options.approvals.on_ask.or(policy.on_ask).unwrap_or(settings.on_ask),
+            on_ask: turn
+                .options
+                .approvals
+                .on_ask
+                .or(policy.on_ask)
+                .unwrap_or(settings.on_ask),
             approval_timeout_ms: timeout,
             on_expiry: policy.on_expiry.unwrap_or(settings.on_expiry),
             allow_permanent: settings.allow_permanent,
@@ -260,10 +265,14 @@ impl Engine {
     pub fn session_tools(
         &self,
         session: &SessionRecord,
-        ceiling: Option<Vec<String>>,
-    ) -> Result<SessionTools, crate::tool::registry::UnknownToolset> {
-        let selection =
-            Selection { preset: session.preset.clone(), session: session.toolsets.clone(), turn: None, ceiling };
+        ceiling: Option<&[String]>,
+    ) -> Result<SessionTools, UnknownToolset> {
+        let selection = Selection {
+            presets: std::slice::from_ref(&session.preset),
+            session: Some(&session.toolsets),
+            turn: None,
+            ceiling,
+        };
         self.0.parts.registry.select(&selection, &self.0.parts.host)
     }
 

@@ -44,22 +44,29 @@ pub(super) async fn call_model(engine: &Engine, owned: &mut Owned, with_tools: b
         let message_id = MessageId::new(engine.clock());
         let outcome = attempt(engine, owned, &request, tries.attempt, message_id, &mut watch).await;
         let again = match outcome {
-            Attempted::Answer(answer) => {
-                match unusable(&answer, with_tools, tries.unusable) {
-                    None => {
-                        let answer = AnswerIn { message_id, answer, with_tools };
-                        return owned.commit(engine, Change::Answer(Box::new(answer))).await;
-                    }
-                    Some(problem) if tries.unusable < MAX_UNUSABLE => {
-                        tries.unusable += 1;
-                        (Duration::ZERO, problem)
-                    }
-                    Some(problem) => return fail(engine, owned, message_id, problem).await,
+            Attempted::Answer(answer) => match unusable(&answer, with_tools, tries.unusable) {
+                None => {
+                    let answer = AnswerIn {
+                        message_id,
+                        answer,
+                        with_tools,
+                    };
+                    return owned.commit(engine, Change::Answer(Box::new(answer))).await;
                 }
-            }
+                Some(problem) if tries.unusable < MAX_UNUSABLE => {
+                    tries.unusable += 1;
+                    (Duration::ZERO, problem)
+                }
+                Some(problem) => return fail(engine, owned, message_id, problem).await,
+            },
             Attempted::Failed(failed) => {
                 let problem = problem_of(&failed);
-                match retry::decide(&failed, tries.attempt - tries.unusable, &engine.settings().retry, jitter(message_id)) {
+                match retry::decide(
+                    &failed,
+                    tries.attempt - tries.unusable,
+                    &engine.settings().retry,
+                    jitter(message_id),
+                ) {
                     Some(delay) => (delay, problem),
                     None => return fail(engine, owned, message_id, problem).await,
                 }
@@ -131,7 +138,9 @@ async fn load_request(engine: &Engine, owned: &Owned, with_tools: bool) -> Resul
     let session = owned.state.session.session_id;
     let began = tokio::time::Instant::now();
     loop {
-        let read = owned.scope.read(move |mut rows| Box::pin(async move { rows.transcript(session).await }));
+        let read = owned
+            .scope
+            .read(move |mut rows| Box::pin(async move { rows.transcript(session).await }));
         match read.await {
             Ok((messages, calls)) => return Ok(prompt::request(engine, owned, &messages, &calls, with_tools)),
             Err(error) if engine.settings().store_retry <= began.elapsed() => {
@@ -155,10 +164,17 @@ fn unusable(answer: &Answer, with_tools: bool, tries: u32) -> Option<Problem> {
     }
     if !with_tools || answer.calls.is_empty() {
         let empty = answer.text.trim().is_empty();
-        return if empty { invalid("the model answered with nothing") } else { None };
+        return if empty {
+            invalid("the model answered with nothing")
+        } else {
+            None
+        };
     }
-    let unreadable: Vec<Unreadable> =
-        answer.calls.iter().filter_map(|call| arguments::parse(&call.arguments).err()).collect();
+    let unreadable: Vec<Unreadable> = answer
+        .calls
+        .iter()
+        .filter_map(|call| arguments::parse(&call.arguments).err())
+        .collect();
     let cut = answer.finish == Finish::Length || unreadable.contains(&Unreadable::Truncated);
     if cut && (!unreadable.is_empty() || answer.finish == Finish::Length) {
         return invalid("the model's tool call was cut off");
@@ -171,10 +187,23 @@ fn unusable(answer: &Answer, with_tools: bool, tries: u32) -> Option<Problem> {
 
 /// Ends the turn as failed; text that arrived is kept.
 async fn fail(engine: &Engine, owned: &mut Owned, message_id: MessageId, problem: Problem) -> Result<(), Gone> {
-    let reason = if problem.code == ProblemCode::UpstreamRefused { StopReason::Refusal } else { StopReason::Error };
+    let reason = if problem.code == ProblemCode::UpstreamRefused {
+        StopReason::Refusal
+    } else {
+        StopReason::Error
+    };
     let partial = partial(owned, message_id);
     let outcome = Outcome::failed(reason, problem);
-    owned.commit(engine, Change::End { outcome, results: Vec::new(), partial: Some((message_id, partial)) }).await
+    owned
+        .commit(
+            engine,
+            Change::End {
+                outcome,
+                results: Vec::new(),
+                partial: Some((message_id, partial)),
+            },
+        )
+        .await
 }
 
 async fn end(engine: &Engine, owned: &mut Owned, message_id: MessageId, signal: Signal) -> Result<(), Gone> {
@@ -185,7 +214,16 @@ async fn end(engine: &Engine, owned: &mut Owned, message_id: MessageId, signal: 
         Signal::Stopping | Signal::Lost | Signal::Changed(_) => return Err(Gone),
     };
     let partial = partial(owned, message_id);
-    owned.commit(engine, Change::End { outcome, results: Vec::new(), partial: Some((message_id, partial)) }).await
+    owned
+        .commit(
+            engine,
+            Change::End {
+                outcome,
+                results: Vec::new(),
+                partial: Some((message_id, partial)),
+            },
+        )
+        .await
 }
 
 /// What the drafts hold is what viewers saw.
@@ -198,7 +236,12 @@ fn partial(owned: &Owned, message_id: MessageId) -> Partial {
 
 /// The retry's jitter from the random part of an id, 0 to 1.
 fn jitter(id: MessageId) -> f64 {
-    let low: u32 = id.to_string().bytes().rev().take(4).fold(0, |all, byte| all * 31 + u32::from(byte));
+    let low: u32 = id
+        .to_string()
+        .bytes()
+        .rev()
+        .take(4)
+        .fold(0, |all, byte| all * 31 + u32::from(byte));
     f64::from(low % 1000) / 1000.0
 }
 

@@ -37,8 +37,16 @@ pub(super) struct Gone;
 pub(super) enum Change {
     Answer(Box<AnswerIn>),
     Results(Vec<(CallId, Done)>),
-    Retrying { attempt: u32, delay: Duration, error: Problem },
-    End { outcome: Outcome, results: Vec<(CallId, Done)>, partial: Option<(MessageId, Partial)> },
+    Retrying {
+        attempt: u32,
+        delay: Duration,
+        error: Problem,
+    },
+    End {
+        outcome: Outcome,
+        results: Vec<(CallId, Done)>,
+        partial: Option<(MessageId, Partial)>,
+    },
 }
 
 impl Change {
@@ -56,7 +64,11 @@ impl Change {
             Self::Answer(answer) => step.answer(*answer),
             Self::Results(results) => step.results(results),
             Self::Retrying { attempt, delay, error } => step.retrying(attempt, delay, &error),
-            Self::End { outcome, results, partial } => step.end(outcome, results, partial),
+            Self::End {
+                outcome,
+                results,
+                partial,
+            } => step.end(outcome, results, partial),
         }
     }
 
@@ -66,12 +78,31 @@ impl Change {
         match self {
             Self::Answer(answer) => {
                 let AnswerIn { message_id, answer, .. } = *answer;
-                let partial = Partial { text: answer.text, reasoning: answer.reasoning };
-                Self::End { outcome, results: Vec::new(), partial: Some((message_id, partial)) }
+                let partial = Partial {
+                    text: answer.text,
+                    reasoning: answer.reasoning,
+                };
+                Self::End {
+                    outcome,
+                    results: Vec::new(),
+                    partial: Some((message_id, partial)),
+                }
             }
-            Self::Results(results) => Self::End { outcome, results, partial: None },
-            Self::Retrying { .. } => Self::End { outcome, results: Vec::new(), partial: None },
-            Self::End { results, partial, .. } => Self::End { outcome, results, partial },
+            Self::Results(results) => Self::End {
+                outcome,
+                results,
+                partial: None,
+            },
+            Self::Retrying { .. } => Self::End {
+                outcome,
+                results: Vec::new(),
+                partial: None,
+            },
+            Self::End { results, partial, .. } => Self::End {
+                outcome,
+                results,
+                partial,
+            },
         }
     }
 }
@@ -82,7 +113,12 @@ impl Owned {
         let session = state.session.session_id;
         // Everything up to the claim is committed, so any later number serves.
         let drafts = engine.hub().write(session, state.turn.turn_id, state.session.head_seq);
-        Self { tenant, scope: engine.store().scope(tenant), state, drafts }
+        Self {
+            tenant,
+            scope: engine.store().scope(tenant),
+            state,
+            drafts,
+        }
     }
 
     /// Commits a change and takes over the record it leaves. Retries while the
@@ -133,7 +169,10 @@ impl Owned {
                     let session = rows.lock_session_even_deleted(known.session.session_id).await?;
                     let session = session.ok_or(StoreError::Lost)?;
                     let (epoch, step) = (known.turn.epoch, known.turn.step);
-                    let turn = rows.fence_turn(known.turn.turn_id, epoch, step).await?.ok_or(StoreError::Lost)?;
+                    let turn = rows
+                        .fence_turn(known.turn.turn_id, epoch, step)
+                        .await?
+                        .ok_or(StoreError::Lost)?;
                     let cancelled = turn.cancel_requested;
                     // What others appended since is applied before anything is
                     // decided: their decisions stand in the rows.
@@ -142,7 +181,11 @@ impl Owned {
                     } else {
                         commit::load(&mut rows, session, turn).await?
                     };
-                    let change = if cancelled { change.ending(cancel_outcome()) } else { change };
+                    let change = if cancelled {
+                        change.ending(cancel_outcome())
+                    } else {
+                        change
+                    };
                     commit::carry_out(&mut rows, &engine, state, Some(&pen), |step| change.make(step)).await
                 })
             })
@@ -154,8 +197,12 @@ impl Owned {
         let (session, turn) = (self.state.session.session_id, self.state.turn.turn_id);
         let read = self.scope.read(move |mut rows| {
             Box::pin(async move {
-                let Some(record) = rows.session_record_even_deleted(session).await? else { return Ok(None) };
-                let Some(turn) = rows.turn(session, turn).await? else { return Ok(None) };
+                let Some(record) = rows.session_record_even_deleted(session).await? else {
+                    return Ok(None);
+                };
+                let Some(turn) = rows.turn(session, turn).await? else {
+                    return Ok(None);
+                };
                 commit::load(&mut rows, record, turn).await.map(Some)
             })
         });
@@ -174,16 +221,24 @@ impl Owned {
             return Ok(None);
         }
         let promoted = self.promoted(engine, &now).await?;
-        Ok(Some(Carried { first_seq: now.session.head_seq, state: now, promoted }))
+        Ok(Some(Carried {
+            first_seq: now.session.head_seq,
+            state: now,
+            promoted,
+        }))
     }
 
     /// The turn that our unclear commit promoted, if it did.
     async fn promoted(&self, engine: &Engine, now: &State) -> Result<Option<State>, Gone> {
-        let Some(next) = now.session.active_turn_id.filter(|id| *id != now.turn.turn_id) else { return Ok(None) };
+        let Some(next) = now.session.active_turn_id.filter(|id| *id != now.turn.turn_id) else {
+            return Ok(None);
+        };
         let session = now.session.clone();
         let read = self.scope.read(move |mut rows| {
             Box::pin(async move {
-                let Some(turn) = rows.turn(session.session_id, next).await? else { return Ok(None) };
+                let Some(turn) = rows.turn(session.session_id, next).await? else {
+                    return Ok(None);
+                };
                 commit::load(&mut rows, session, turn).await.map(Some)
             })
         });

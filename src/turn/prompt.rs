@@ -33,7 +33,9 @@ pub(super) fn request(
 ) -> Request {
     let state = &owned.state;
     let scene = engine.scene(&state.session, &state.turn);
-    let mut chat = vec![ChatMessage::System { text: system_text(state.session.instructions.as_deref()) }];
+    let mut chat = vec![ChatMessage::System {
+        text: system_text(state.session.instructions.as_deref()),
+    }];
     chat.extend(transcript(messages, calls));
     if !with_tools {
         chat.push(ChatMessage::user(SUMMARY));
@@ -62,8 +64,12 @@ fn transcript(messages: &[MessageRecord], calls: &[CallRecord]) -> Vec<ChatMessa
     }
     let said = |message: &MessageRecord| {
         Some(match message.role {
-            Role::System => ChatMessage::System { text: text_of(&message.content) },
-            Role::User => ChatMessage::User { parts: message.content.iter().map(part).collect() },
+            Role::System => ChatMessage::System {
+                text: text_of(&message.content),
+            },
+            Role::User => ChatMessage::User {
+                parts: message.content.iter().map(part).collect(),
+            },
             Role::Assistant => {
                 let text = text_of(&message.content);
                 let calls = by_message.get(&message.message_id).into_iter().flatten();
@@ -97,6 +103,14 @@ fn part(part: &Part) -> provider::Part {
 /// whole history; an empty object stands in for them. It is never executed.
 fn said_call(call: &CallRecord) -> provider::Call {
     let readable = serde_json::from_str::<Value>(&call.arguments_raw).is_ok_and(|value| value.is_object());
-    let arguments = if readable { call.arguments_raw.clone() } else { call.arguments.to_string() };
-    provider::Call { id: call.provider_id.clone(), name: call.name.clone(), arguments }
+    let arguments = if readable {
+        call.arguments_raw.clone()
+    } else {
+        call.arguments.to_string()
+    };
+    provider::Call {
+        id: call.provider_id.clone(),
+        name: call.name.clone(),
+        arguments,
+    }
 }

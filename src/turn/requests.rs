@@ -84,7 +84,8 @@ impl Engine {
     pub async fn create_session(&self, scope: &Scope, new: CreateSession) -> Verdict<Session> {
         let id = SessionId::new(self.clock());
         let record = self.new_record(scope.tenant(), id, &new);
-        self.session_tools(&record, None).map_err(|unknown| refused_toolset(&unknown.to_string()))?;
+        self.session_tools(&record, None)
+            .map_err(|unknown| refused_toolset(&unknown.to_string()))?;
         let now = self.clock().now();
         let row = NewSession {
             record,
@@ -102,7 +103,8 @@ impl Engine {
                 }
                 rows.add_session(&row).await?;
                 let mut session = row.record;
-                rows.apply(&mut session, &told(EventType::SessionCreated, json!({})), now).await?;
+                rows.apply(&mut session, &told(EventType::SessionCreated, json!({})), now)
+                    .await?;
                 rows.session(id).await
             })
         });
@@ -161,7 +163,8 @@ impl Engine {
                 let state = json!({"title": patch.title, "external_id": patch.external_id, "model": patch.model,
                     "instructions": patch.instructions, "preset": patch.preset, "toolsets": patch.toolsets,
                     "approvals": patch.approvals, "metadata": patch.metadata, "updated_at": now});
-                rows.apply(&mut record, &told(EventType::SessionUpdated, changed_only(state)), now).await?;
+                rows.apply(&mut record, &told(EventType::SessionUpdated, changed_only(state)), now)
+                    .await?;
                 Ok(rows.session(id).await?.ok_or(EngineError::NotFound("session")))
             })
         });
@@ -179,23 +182,37 @@ impl Engine {
         let now = self.clock().now();
         let deleted = scope.write("delete_session", move |mut rows| {
             Box::pin(async move {
-                let Some(session) = rows.lock_session(id).await? else { return Ok(false) };
+                let Some(session) = rows.lock_session(id).await? else {
+                    return Ok(false);
+                };
                 let session = drop_queue(&mut rows, &engine, session).await?;
                 rows.hide_session(id, now).await?;
-                let Some(active) = session.active_turn_id else { return Ok(true) };
-                let session = SessionRecord { deleted_at: Some(now), ..session };
+                let Some(active) = session.active_turn_id else {
+                    return Ok(true);
+                };
+                let session = SessionRecord {
+                    deleted_at: Some(now),
+                    ..session
+                };
                 if let Some(turn) = rows.turn(id, active).await? {
                     stop(&mut rows, &engine, session, turn, cancel_outcome()).await?;
                 }
                 Ok(true)
             })
         });
-        if deleted.await? { Ok(()) } else { Err(EngineError::NotFound("session")) }
+        if deleted.await? {
+            Ok(())
+        } else {
+            Err(EngineError::NotFound("session"))
+        }
     }
 
     pub async fn create_turn(&self, scope: &Scope, session: SessionId, new: NewTurn) -> Verdict<CreatedTurn> {
         if self.is_draining() {
-            let problem = Problem::new(ProblemCode::Draining, "the server is shutting down; try again in a moment");
+            let problem = Problem::new(
+                ProblemCode::Draining,
+                "the server is shutting down; try again in a moment",
+            );
             return Err(EngineError::Refused(problem));
         }
         let full = self.settings().max_executing <= self.executing();
@@ -233,20 +250,33 @@ impl Engine {
                     if let Some(problem) = busy(&mut rows, &session, active, on_busy).await? {
                         return Ok(Err(EngineError::Refused(problem)));
                     }
-                    let state = State { session, turn, calls: Vec::new(), approvals: Vec::new() };
+                    let state = State {
+                        session,
+                        turn,
+                        calls: Vec::new(),
+                        approvals: Vec::new(),
+                    };
                     let carried = commit::carry_out(&mut rows, &engine, state, None, |step| step.enqueue()).await?;
                     return Ok(Ok((carried, false)));
                 }
                 if full {
                     return Ok(Err(EngineError::Refused(too_many(&engine))));
                 }
-                let state = State { session, turn, calls: Vec::new(), approvals: Vec::new() };
+                let state = State {
+                    session,
+                    turn,
+                    calls: Vec::new(),
+                    approvals: Vec::new(),
+                };
                 let carried = commit::carry_out(&mut rows, &engine, state, None, |step| step.begin_new()).await?;
                 Ok(Ok((carried, true)))
             })
         });
         let (carried, begun) = created.await??;
-        let created = CreatedTurn { turn: carried.state.turn.view(), first_seq: carried.first_seq };
+        let created = CreatedTurn {
+            turn: carried.state.turn.view(),
+            first_seq: carried.first_seq,
+        };
         if begun {
             self.spawn_own(scope.tenant(), carried);
         }
@@ -259,12 +289,18 @@ impl Engine {
         let engine = self.clone();
         let cancelled = scope.write("cancel", move |mut rows| {
             Box::pin(async move {
-                let Some(record) = rows.lock_session(session).await? else { return Ok(None) };
-                let Some(turn) = rows.turn(session, turn).await? else { return Ok(None) };
+                let Some(record) = rows.lock_session(session).await? else {
+                    return Ok(None);
+                };
+                let Some(turn) = rows.turn(session, turn).await? else {
+                    return Ok(None);
+                };
                 stop(&mut rows, &engine, record, turn, cancel_outcome()).await.map(Some)
             })
         });
-        let Some(carried) = cancelled.await? else { return Err(EngineError::NotFound("turn")) };
+        let Some(carried) = cancelled.await? else {
+            return Err(EngineError::NotFound("turn"));
+        };
         let view = carried.state.turn.view();
         self.spawn_promoted(scope.tenant(), carried);
         Ok(view)
@@ -298,8 +334,12 @@ impl Engine {
         let scope = self.store().scope(tenant);
         let expired = scope.write("expire", move |mut rows| {
             Box::pin(async move {
-                let Some(session) = rows.lock_session_even_deleted(session).await? else { return Ok(None) };
-                let Some(approval) = rows.approval(id).await? else { return Ok(None) };
+                let Some(session) = rows.lock_session_even_deleted(session).await? else {
+                    return Ok(None);
+                };
+                let Some(approval) = rows.approval(id).await? else {
+                    return Ok(None);
+                };
                 let due = approval.expires_at.is_some_and(|at| at <= engine.clock().now());
                 if approval.status != ApprovalStatus::Pending || !due {
                     return Ok(None);
@@ -319,8 +359,12 @@ impl Engine {
         let scope = self.store().scope(tenant);
         let taken = scope.write("takeover", move |mut rows| {
             Box::pin(async move {
-                let Some(record) = rows.lock_session_even_deleted(session).await? else { return Ok(None) };
-                let Some(turn) = rows.turn(session, turn).await? else { return Ok(None) };
+                let Some(record) = rows.lock_session_even_deleted(session).await? else {
+                    return Ok(None);
+                };
+                let Some(turn) = rows.turn(session, turn).await? else {
+                    return Ok(None);
+                };
                 if turn.status != TurnStatus::Running || turn.epoch != epoch {
                     return Ok(None);
                 }
@@ -384,33 +428,58 @@ async fn answer_within(
     id: ApprovalId,
     answer: AnswerRequest,
 ) -> Result<Answered, StoreError> {
-    let Some(seen) = rows.approval(id).await? else { return Ok(Answered::NotFound) };
-    let Some(session) = rows.lock_session(seen.session_id).await? else { return Ok(Answered::NotFound) };
+    let Some(seen) = rows.approval(id).await? else {
+        return Ok(Answered::NotFound);
+    };
+    let Some(session) = rows.lock_session(seen.session_id).await? else {
+        return Ok(Answered::NotFound);
+    };
     // What counts is what stands under the lock.
-    let Some(approval) = rows.approval(id).await? else { return Ok(Answered::NotFound) };
-    let Some(turn) = rows.turn(approval.session_id, approval.turn_id).await? else { return Ok(Answered::NotFound) };
+    let Some(approval) = rows.approval(id).await? else {
+        return Ok(Answered::NotFound);
+    };
+    let Some(turn) = rows.turn(approval.session_id, approval.turn_id).await? else {
+        return Ok(Answered::NotFound);
+    };
     if approval.status != ApprovalStatus::Pending {
         return Ok(already(approval, &answer));
     }
     if turn.cancel_requested || turn.status.is_terminal() {
-        let problem = Problem::new(ProblemCode::TurnNotActive, "the turn is being cancelled; nothing of it runs any more");
-        return Ok(Answered::Refused(problem.with_context(json!({"turn_id": turn.turn_id}))));
+        let problem = Problem::new(
+            ProblemCode::TurnNotActive,
+            "the turn is being cancelled; nothing of it runs any more",
+        );
+        return Ok(Answered::Refused(
+            problem.with_context(json!({"turn_id": turn.turn_id})),
+        ));
     }
     if approval.expires_at.is_some_and(|at| at <= engine.clock().now()) {
         let Some(carried) = expire_within(rows, engine, session, &approval).await? else {
             return Ok(Answered::NotFound);
         };
-        let expired = Approval { status: ApprovalStatus::Expired, ..approval };
+        let expired = Approval {
+            status: ApprovalStatus::Expired,
+            ..approval
+        };
         return Ok(Answered::TooLate(resolved_problem(&expired), Box::new(carried)));
     }
     if let Some(problem) = unacceptable(&approval, &answer) {
         return Ok(Answered::Refused(problem));
     }
-    let decision =
-        DecisionIn { choice: answer.choice, reason: answer.reason, by: answer.by, stop_turn: answer.stop_turn };
+    let decision = DecisionIn {
+        choice: answer.choice,
+        reason: answer.reason,
+        by: answer.by,
+        stop_turn: answer.stop_turn,
+    };
     let state = commit::load(rows, session, turn).await?;
     let carried = commit::carry_out(rows, engine, state, None, |step| step.decide(id, decision)).await?;
-    let settled = carried.state.approvals.iter().find(|approval| approval.id == id).cloned();
+    let settled = carried
+        .state
+        .approvals
+        .iter()
+        .find(|approval| approval.id == id)
+        .cloned();
     Ok(Answered::Now(Box::new(settled.unwrap_or(approval)), Box::new(carried)))
 }
 
@@ -420,25 +489,42 @@ async fn expire_within(
     session: SessionRecord,
     approval: &Approval,
 ) -> Result<Option<Carried>, StoreError> {
-    let Some(turn) = rows.turn(approval.session_id, approval.turn_id).await? else { return Ok(None) };
+    let Some(turn) = rows.turn(approval.session_id, approval.turn_id).await? else {
+        return Ok(None);
+    };
     if turn.status.is_terminal() || turn.cancel_requested {
         return Ok(None);
     }
     let id = approval.id;
     let state = commit::load(rows, session, turn).await?;
-    commit::carry_out(rows, engine, state, None, |step| step.expire(id)).await.map(Some)
+    commit::carry_out(rows, engine, state, None, |step| step.expire(id))
+        .await
+        .map(Some)
 }
 
 /// An approval that is settled: the same answer by the same person is no error.
 fn already(approval: Approval, answer: &AnswerRequest) -> Answered {
-    let same = approval.decision.as_ref().is_some_and(|decision| decision.choice == answer.choice && decision.by == answer.by);
-    if same { Answered::Already(Box::new(approval)) } else { Answered::Refused(resolved_problem(&approval)) }
+    let same = approval
+        .decision
+        .as_ref()
+        .is_some_and(|decision| decision.choice == answer.choice && decision.by == answer.by);
+    if same {
+        Answered::Already(Box::new(approval))
+    } else {
+        Answered::Refused(resolved_problem(&approval))
+    }
 }
 
 fn resolved_problem(approval: &Approval) -> Problem {
     let (code, detail) = match approval.status {
-        ApprovalStatus::Expired => (ProblemCode::ApprovalExpired, "the approval expired before it was answered; nothing runs".to_owned()),
-        status => (ProblemCode::ApprovalResolved, format!("the approval is settled already: {}", status.name())),
+        ApprovalStatus::Expired => (
+            ProblemCode::ApprovalExpired,
+            "the approval expired before it was answered; nothing runs".to_owned(),
+        ),
+        status => (
+            ProblemCode::ApprovalResolved,
+            format!("the approval is settled already: {}", status.name()),
+        ),
     };
     Problem::new(code, detail).with_context(json!({"approval": approval}))
 }
@@ -446,7 +532,11 @@ fn resolved_problem(approval: &Approval) -> Problem {
 fn unacceptable(approval: &Approval, answer: &AnswerRequest) -> Option<Problem> {
     if !approval.choices.contains(&answer.choice) {
         let offered: Vec<&str> = approval.choices.iter().map(|choice| choice.name()).collect();
-        let detail = format!("`{}` is not offered; choose one of: {}", answer.choice.name(), offered.join(", "));
+        let detail = format!(
+            "`{}` is not offered; choose one of: {}",
+            answer.choice.name(),
+            offered.join(", ")
+        );
         return Some(Problem::new(ProblemCode::ChoiceNotOffered, detail.clone()).with_field("/choice", detail));
     }
     if answer.stop_turn && answer.choice.allows() {
@@ -474,7 +564,9 @@ async fn busy(
             Ok((QUEUE_BOUND <= waiting).then(|| Problem::new(ProblemCode::QueueFull, detail)))
         }
         OnBusy::Reject => {
-            let pending = rows.approvals(Some(session.session_id), Some(ApprovalStatus::Pending), None, 200).await?;
+            let pending = rows
+                .approvals(Some(session.session_id), Some(ApprovalStatus::Pending), None, 200)
+                .await?;
             let ids: Vec<ApprovalId> = pending.iter().map(|approval| approval.id).collect();
             let detail = if ids.is_empty() {
                 "a turn of this session is running: wait for it, cancel it, or send `on_busy: enqueue`"
@@ -483,7 +575,9 @@ async fn busy(
                  POST /v1/approvals/{id}/decision, cancel the turn, or send `on_busy: enqueue`"
             };
             let context = json!({"turn_id": active, "pending_approval_ids": ids});
-            Ok(Some(Problem::new(ProblemCode::SessionBusy, detail).with_context(context)))
+            Ok(Some(
+                Problem::new(ProblemCode::SessionBusy, detail).with_context(context),
+            ))
         }
     }
 }
@@ -500,7 +594,12 @@ async fn stop(
     let head = session.head_seq;
     match status {
         TurnStatus::Queued => {
-            let state = State { session, turn, calls: Vec::new(), approvals: Vec::new() };
+            let state = State {
+                session,
+                turn,
+                calls: Vec::new(),
+                approvals: Vec::new(),
+            };
             commit::carry_out(rows, engine, state, None, |step| step.drop_queued(outcome)).await
         }
         TurnStatus::Waiting => {
@@ -509,13 +608,34 @@ async fn stop(
         }
         TurnStatus::Running => {
             rows.request_cancel(session.session_id, id).await?;
-            let turn = TurnRecord { cancel_requested: true, ..turn };
-            let state = State { session, turn, calls: Vec::new(), approvals: Vec::new() };
-            Ok(Carried { state, promoted: None, first_seq: head })
+            let turn = TurnRecord {
+                cancel_requested: true,
+                ..turn
+            };
+            let state = State {
+                session,
+                turn,
+                calls: Vec::new(),
+                approvals: Vec::new(),
+            };
+            Ok(Carried {
+                state,
+                promoted: None,
+                first_seq: head,
+            })
         }
         _ => {
-            let state = State { session, turn, calls: Vec::new(), approvals: Vec::new() };
-            Ok(Carried { state, promoted: None, first_seq: head })
+            let state = State {
+                session,
+                turn,
+                calls: Vec::new(),
+                approvals: Vec::new(),
+            };
+            Ok(Carried {
+                state,
+                promoted: None,
+                first_seq: head,
+            })
         }
     }
 }
@@ -548,8 +668,16 @@ fn refused_toolset(detail: &str) -> EngineError {
 }
 
 fn told(kind: EventType, state: serde_json::Value) -> Writes {
-    let event = NewEvent { kind, turn_id: None, epoch: 0, data: json!({"state": state}) };
-    Writes { events: vec![event], ..Writes::default() }
+    let event = NewEvent {
+        kind,
+        turn_id: None,
+        epoch: 0,
+        data: json!({"state": state}),
+    };
+    Writes {
+        events: vec![event],
+        ..Writes::default()
+    }
 }
 
 /// Drops what a patch does not name: `null` there means "as it was".

@@ -25,7 +25,10 @@ async fn go_on(engine: &Engine, owned: &mut Owned) -> Result<(), Gone> {
         if engine.is_draining() {
             return Err(Gone);
         }
-        match next(&owned.state, engine.scene(&owned.state.session, &owned.state.turn).rules.max_steps) {
+        match next(
+            &owned.state,
+            engine.scene(&owned.state.session, &owned.state.turn).rules.max_steps,
+        ) {
             Next::CallModel { with_tools } => model_call::call_model(engine, owned, with_tools).await?,
             Next::Await => calls::run_calls(engine, owned).await?,
             // The transaction that made these possible has drawn the
@@ -49,5 +52,9 @@ pub(super) const TOGETHER: Duration = Duration::from_millis(5);
 pub(super) const KILL_PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) fn ending(outcome: Outcome, results: Vec<(crate::model::id::CallId, crate::tool::Done)>) -> Change {
-    Change::End { outcome, results, partial: None }
+    Change::End {
+        outcome,
+        results,
+        partial: None,
+    }
 }

@@ -91,13 +91,21 @@ impl Watch {
         let (epoch, known) = (self.epoch, self.known_seq);
         let read = self.scope.read(move |mut rows| {
             Box::pin(async move {
-                let Some(record) = rows.session_record_even_deleted(session).await? else { return Err(StoreError::Lost) };
-                let Some(turn) = rows.turn(session, turn).await? else { return Err(StoreError::Lost) };
+                let Some(record) = rows.session_record_even_deleted(session).await? else {
+                    return Err(StoreError::Lost);
+                };
+                let Some(turn) = rows.turn(session, turn).await? else {
+                    return Err(StoreError::Lost);
+                };
                 if turn.epoch != epoch {
                     return Err(StoreError::Lost);
                 }
                 let news = turn.cancel_requested || known < record.head_seq;
-                if news { commit::load(&mut rows, record, turn).await.map(Some) } else { Ok(None) }
+                if news {
+                    commit::load(&mut rows, record, turn).await.map(Some)
+                } else {
+                    Ok(None)
+                }
             })
         });
         match read.await {
@@ -117,7 +125,9 @@ impl Watch {
 /// When the turn has run as long as it may; parked time does not count.
 fn deadline(engine: &Engine, state: &State) -> Timestamp {
     let own = state.turn.options.limits.timeout_seconds.map(Duration::from_secs);
-    let limit = own.map_or(engine.settings().max_duration, |own| own.min(engine.settings().max_duration));
+    let limit = own.map_or(engine.settings().max_duration, |own| {
+        own.min(engine.settings().max_duration)
+    });
     let since = state.turn.active_since.unwrap_or_else(|| engine.clock().now());
     let ran = Duration::from_millis(state.turn.active_ms.unsigned_abs());
     since.after(limit.saturating_sub(ran))

@@ -9,6 +9,7 @@ mod defined;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// One toolset as it was declared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,8 +37,8 @@ impl Definition {
     }
 }
 
-/// A toolset as clients see it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// What a toolset is made of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Info {
     pub name: String,
     pub description: String,

@@ -1,0 +1,1 @@
+//! Toolset `file`: the files of a session's workspace.

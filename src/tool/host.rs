@@ -1,0 +1,208 @@
+//! What tools run on, built once and shared by every call: the environment of
+//! commands and files, the limits of a command, the homes that the guard keeps.
+//!
+//! Where a session's workspace lies follows from its ids alone, so a decision
+//! can name it without touching the disk; it is made when a tool first needs it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::config;
+use crate::environment::{
+    Environment, EnvironmentError, Isolation, IsolationChoice, Limits, Local, LocalSettings, Workspace,
+};
+use crate::guard::file_access::{Places, normalised};
+use crate::model::id::{SessionId, TenantId};
+
+/// What the server tells its tools at the start.
+#[derive(Clone, Debug)]
+pub struct HostSettings {
+    /// The server's own binary, which supervises commands as `exec`.
+    pub exec_program: PathBuf,
+    /// Made if it is missing; holds the workspaces.
+    pub data_dir: PathBuf,
+    pub terminal: config::Terminal,
+    /// The server's variables, of which commands see those that the settings
+    /// pass on.
+    pub variables: Vec<(String, String)>,
+    /// The home of the user the server runs as.
+    pub home: PathBuf,
+    /// Where the agent's own configuration lies.
+    pub agent_home: PathBuf,
+}
+
+/// Why tools have nothing to run on.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    #[error("the data directory `{path}` cannot be used")]
+    DataDir { path: PathBuf, source: io::Error },
+    #[error("`{key}`: the directory `{path}` cannot be used")]
+    Root {
+        key: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+}
+
+/// Shared by every call.
+#[derive(Clone, Debug)]
+pub struct Host {
+    environment: Environment,
+    data_dir: PathBuf,
+    /// Directories beside the workspace that tools may enter.
+    further: Vec<PathBuf>,
+    pub timeout: Duration,
+    pub max_foreground_timeout: Duration,
+    pub home: PathBuf,
+    pub agent_home: PathBuf,
+}
+
+impl Host {
+    /// Finds out by a trial command what this machine can do.
+    pub async fn open(settings: HostSettings) -> Result<Self, HostError> {
+        let HostSettings { terminal, .. } = &settings;
+        let data_dir = data_dir(&settings.data_dir)?;
+        let writable = roots("terminal.writable_paths", &terminal.writable_paths)?;
+        let readable = roots("terminal.readable_paths", &terminal.readable_paths)?;
+        let local = Local::open(LocalSettings {
+            exec_program: settings.exec_program.clone(),
+            data_dir: data_dir.clone(),
+            isolation: match terminal.isolation {
+                config::Isolation::Auto => IsolationChoice::Auto,
+                config::Isolation::Bubblewrap => IsolationChoice::Bubblewrap,
+                config::Isolation::Landlock => IsolationChoice::Landlock,
+                config::Isolation::None => IsolationChoice::None,
+            },
+            network: terminal.network,
+            writable: writable.clone(),
+            readable: readable.clone(),
+            passthrough: passed_on(&settings.variables, &terminal.env_passthrough),
+            limits: Limits::default(),
+        });
+        Ok(Self {
+            environment: Environment::Local(local.await),
+            data_dir,
+            further: writable.into_iter().chain(readable).collect(),
+            timeout: terminal.timeout,
+            max_foreground_timeout: terminal.max_foreground_timeout,
+            home: settings.home,
+            agent_home: settings.agent_home,
+        })
+    }
+
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// Why commands cannot run here, if they cannot.
+    pub fn no_commands(&self) -> Option<String> {
+        match self.environment.isolation() {
+            Isolation::Working { .. } => None,
+            Isolation::Unavailable { reason } => Some(format!("commands cannot be isolated here: {reason}")),
+        }
+    }
+
+    /// Where a session's files lie, whether they are there yet or not.
+    pub fn workspace_path(&self, tenant: TenantId, session: SessionId) -> PathBuf {
+        let session_dir = self.data_dir.join("workspaces").join(tenant.to_string());
+        session_dir.join(session.to_string()).join("work")
+    }
+
+    /// The session's directories, made on first use.
+    pub async fn workspace(&self, tenant: TenantId, session: SessionId) -> Result<Workspace, EnvironmentError> {
+        self.environment
+            .workspace(&tenant.to_string(), &session.to_string())
+            .await
+    }
+
+    /// Whether text places a path inside what tools may enter; links are the
+    /// environment's to judge.
+    pub fn is_inside(&self, workspace: &Path, path: &Path) -> bool {
+        let path = normalised(path);
+        let tmp = workspace.with_file_name("tmp");
+        let mut roots = self.further.iter().map(PathBuf::as_path);
+        path.starts_with(workspace) || path.starts_with(&tmp) || roots.any(|root| path.starts_with(root))
+    }
+
+    /// The folders by which files are judged.
+    pub fn places(&self) -> Places {
+        Places {
+            home: self.home.clone(),
+            agent_home: self.agent_home.clone(),
+            write_roots: Vec::new(),
+        }
+    }
+}
+
+fn data_dir(path: &Path) -> Result<PathBuf, HostError> {
+    let made = std::fs::create_dir_all(path).and_then(|()| path.canonicalize());
+    made.map_err(|source| HostError::DataDir {
+        path: path.to_path_buf(),
+        source,
+    })
+}
+
+fn roots(key: &'static str, paths: &[PathBuf]) -> Result<Vec<PathBuf>, HostError> {
+    let canonical = |path: &PathBuf| {
+        path.canonicalize().map_err(|source| HostError::Root {
+            key,
+            path: path.clone(),
+            source,
+        })
+    };
+    paths.iter().map(canonical).collect()
+}
+
+/// Credentials of the server itself, which no setting can pass on.
+const OWN_CREDENTIALS: &[&str] = &[
+    "DATABASE_URL",
+    "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "API_SERVER_KEY",
+    "PGPASSWORD",
+];
+
+fn passed_on(variables: &[(String, String)], names: &[String]) -> Vec<(String, String)> {
+    let is_own = |name: &str| name.starts_with("HERMES_") || OWN_CREDENTIALS.contains(&name);
+    let is_passed = |name: &String| names.contains(name) && !is_own(name);
+    variables.iter().filter(|(name, _)| is_passed(name)).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::testing::Bench;
+
+    #[tokio::test]
+    async fn the_path_of_a_workspace_is_where_it_is_made() {
+        let bench = Bench::new().await;
+        let path = bench.host.workspace_path(bench.tenant, bench.session);
+        assert!(!path.exists());
+        let workspace = bench.host.workspace(bench.tenant, bench.session).await.unwrap();
+        assert_eq!(workspace.root(), path);
+        assert!(bench.host.is_inside(&path, workspace.tmp()));
+        assert!(bench.host.is_inside(&path, &path.join("a/../b")));
+        assert!(!bench.host.is_inside(&path, &path.join("../../other/work")));
+    }
+
+    #[tokio::test]
+    async fn a_configured_directory_that_is_missing_stops_the_start() {
+        let bench = Bench::new().await;
+        let mut settings = bench.settings();
+        settings.terminal.writable_paths = vec!["/nowhere/at/all".into()];
+        let error = Host::open(settings).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`terminal.writable_paths`: the directory `/nowhere/at/all` cannot be used"
+        );
+    }
+
+    #[test]
+    fn only_named_variables_pass_and_the_servers_own_never() {
+        let variable = |name: &str| (name.to_owned(), "v".to_owned());
+        let all = ["GOPATH", "OPENAI_API_KEY", "HERMES_API_KEY", "OTHER"].map(variable);
+        let names = ["GOPATH", "OPENAI_API_KEY", "HERMES_API_KEY"].map(str::to_owned);
+        assert_eq!(passed_on(&all, &names), [variable("GOPATH")]);
+    }
+}

@@ -1,0 +1,1 @@
+//! Toolset `terminal`: commands in a session's workspace.
