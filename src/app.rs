@@ -1,1 +1,211 @@
+//! Builds everything from the configuration, in this one place, and takes it
+//! down again: what was opened last is closed first.
 
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::base::Clock;
+use crate::config::{Config, Mode, OnAsk, OnExpiry};
+use crate::live::hub::Hub;
+use crate::model::approval;
+use crate::model::id::TenantId;
+use crate::model::session::ApprovalMode;
+use crate::provider::retry::Policy;
+use crate::provider::{Demo, Provider, openai};
+use crate::schedule;
+use crate::store::node::Node;
+use crate::store::{Probe, Store, StoreError, StoreOptions, Target, process, tenants};
+use crate::tool::registry::Registry;
+use crate::tool::{Host, HostError, HostSettings};
+use crate::turn::engine::{Engine, Parts, Settings};
+
+/// The name of the built-in model.
+pub const DEMO_MODEL: &str = "demo";
+
+/// What is not configuration: the outside world of the process.
+#[derive(Clone)]
+pub struct Surroundings {
+    pub clock: Clock,
+    /// Watches and fails commits, for tests.
+    pub probe: Option<Probe>,
+    /// The binary that supervises commands.
+    pub exec_program: PathBuf,
+    pub environment: Vec<(String, String)>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Host(#[from] HostError),
+    #[error("`openai.base_url`: {0}")]
+    Model(String),
+    #[error(
+        "commands would run without isolation (`terminal.isolation: none`) while {0} tenants exist; choose `auto`, or \
+         keep one tenant"
+    )]
+    Unconfined(i64),
+}
+
+/// The running server without its HTTP side.
+pub struct App {
+    engine: Engine,
+    tenant: TenantId,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    /// Keeps other processes away from the data directory.
+    _node: Node,
+}
+
+impl App {
+    /// Opens the store, brings it up to date, and begins to work: turns that an
+    /// earlier process of this data directory left are taken over at once.
+    pub async fn start(config: &Config, around: Surroundings) -> Result<Self, StartError> {
+        let data_dir = &config.server.data_dir;
+        let store = open_store(config, &around).await?;
+        let node = Node::claim(data_dir, &around.clock)?;
+        let tenant = tenants::ensure_default(&store).await?;
+        let host = open_host(config, &around).await?;
+        confined(config, &store).await?;
+        let registration = process::register(&store, node.id(), config.lease.duration).await?;
+        let engine = Engine::new(Parts {
+            store,
+            clock: around.clock.clone(),
+            hub: Hub::default(),
+            host: Arc::new(host),
+            registry: Arc::new(Registry::collect()),
+            provider: provider(config, &around.clock)?,
+            settings: settings(config),
+            process: registration.id(),
+        });
+        let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+        schedule::start(&engine, node.id(), registration, config.lease.duration, &tasks, &stop);
+        Ok(Self {
+            engine,
+            tenant,
+            tasks,
+            stop,
+            _node: node,
+        })
+    }
+
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The tenant of the environment's key and of the first key.
+    pub fn default_tenant(&self) -> TenantId {
+        self.tenant
+    }
+
+    /// Hands turns over at their next stored step, at the latest after `grace`;
+    /// no task is left when this returns.
+    pub async fn shutdown(self, grace: Duration) {
+        self.engine.drain(grace).await;
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.engine.store().close().await;
+    }
+}
+
+/// Opens the store that the configuration names.
+pub async fn open_store(config: &Config, around: &Surroundings) -> Result<Store, StoreError> {
+    let url = config.store.url_in(&config.server.data_dir);
+    let target = match url.expose().strip_prefix("sqlite:") {
+        Some(path) => Target::Sqlite {
+            path: Path::new(path.trim_start_matches("//")).to_owned(),
+        },
+        None => Target::Postgres {
+            url,
+            max_connections: config.store.max_connections,
+        },
+    };
+    let options = StoreOptions {
+        target,
+        clock: around.clock.clone(),
+        probe: around.probe.clone(),
+    };
+    Store::open(options).await
+}
+
+async fn open_host(config: &Config, around: &Surroundings) -> Result<Host, HostError> {
+    let home = around.environment.iter().find(|(name, _)| name == "HOME");
+    let home = home.map_or_else(|| PathBuf::from("/"), |(_, home)| PathBuf::from(home));
+    Host::open(HostSettings {
+        exec_program: around.exec_program.clone(),
+        data_dir: config.server.data_dir.clone(),
+        terminal: config.terminal.clone(),
+        variables: around.environment.clone(),
+        agent_home: home.join(".hermes"),
+        home,
+    })
+    .await
+}
+
+/// Unconfined commands and a second tenant exclude each other.
+async fn confined(config: &Config, store: &Store) -> Result<(), StartError> {
+    if config.terminal.isolation != crate::config::Isolation::None {
+        return Ok(());
+    }
+    match crate::store::across_tenants::tenant_count(store).await? {
+        count if 1 < count => Err(StartError::Unconfined(count)),
+        _ => Ok(()),
+    }
+}
+
+/// The model server, or the demo model where none is configured.
+fn provider(config: &Config, clock: &Clock) -> Result<Provider, StartError> {
+    let Some(base_url) = &config.openai.base_url else {
+        return Ok(Provider::Demo(Demo::new(clock.clone())));
+    };
+    let wrong = |error: &dyn std::fmt::Display| StartError::Model(error.to_string());
+    let base_url = base_url.parse().map_err(|error: url::ParseError| wrong(&error))?;
+    let mut settings = openai::Settings::new(base_url, config.openai.api_key.clone());
+    settings.idle_timeout = config.openai.idle_timeout;
+    let client = openai::client().map_err(|error| wrong(&error))?;
+    let open = openai::OpenAi::new(client, settings, clock.clone()).map_err(|error| wrong(&error))?;
+    Ok(Provider::OpenAi(open))
+}
+
+fn settings(config: &Config) -> Settings {
+    let demo = config.openai.base_url.is_none();
+    let named = config.model.clone();
+    Settings {
+        model: if demo {
+            DEMO_MODEL.to_owned()
+        } else {
+            named.unwrap_or_default()
+        },
+        max_steps: config.agent.max_turns,
+        max_duration: config.agent.max_duration,
+        inactivity: config.agent.inactivity,
+        retry: Policy {
+            max_retries: config.agent.api_max_retries,
+            base: config.agent.retry_base,
+            ..Policy::default()
+        },
+        mode: match config.approvals.mode {
+            Mode::Manual => ApprovalMode::Manual,
+            Mode::Off => ApprovalMode::Off,
+        },
+        on_ask: match config.approvals.on_ask {
+            OnAsk::Wait => approval::OnAsk::Wait,
+            OnAsk::Deny => approval::OnAsk::Deny,
+        },
+        approval_timeout: config.approvals.timeout,
+        on_expiry: match config.approvals.on_expiry {
+            OnExpiry::Deny => approval::OnExpiry::Deny,
+            OnExpiry::Halt => approval::OnExpiry::Halt,
+        },
+        allow_permanent: config.approvals.allow_permanent,
+        allowlist: config.command_allowlist.clone(),
+        store_retry: config.store.retry,
+        max_executing: config.server.max_executing_turns,
+    }
+}

@@ -26,14 +26,14 @@ pub struct Hidden {
 }
 
 impl Store {
-    /// Running turns that are not `process`'s, oldest first.
-    pub async fn running_elsewhere_across_tenants(&self, process: ProcessId) -> Result<Vec<Claimed>, StoreError> {
+    /// Running turns, oldest first; without those of `except`.
+    pub async fn running_turns_across_tenants(&self, except: Option<ProcessId>) -> Result<Vec<Claimed>, StoreError> {
         const SQL: &str = "
             select tenant_id, session_id, turn_id, owner, epoch from turn
-            where status = 'running' and (owner is null or owner <> $1) order by turn_id limit 1000";
+            where status = 'running' and (owner is null or owner <> coalesce($1, '')) order by turn_id limit 1000";
         let rows = self
             .read(Wall::Across, move |conn| {
-                Box::pin(async move { conn.rows(SQL, &[process.into()]).await })
+                Box::pin(async move { conn.rows(SQL, &[except.into()]).await })
             })
             .await?;
         let claimed = rows.iter().map(|row| {

@@ -109,6 +109,19 @@ impl Host {
         session_dir.join(session.to_string()).join("work")
     }
 
+    /// Removes a session's directories. What cannot be removed is reported and
+    /// left.
+    pub async fn remove_workspace(&self, tenant: TenantId, session: SessionId) {
+        let work = self.workspace_path(tenant, session);
+        let Some(directory) = work.parent() else { return };
+        match tokio::fs::remove_dir_all(directory).await {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(%session, %error, "the workspace of a deleted session is left behind");
+            }
+            _ => {}
+        }
+    }
+
     /// The session's directories, made on first use.
     pub async fn workspace(&self, tenant: TenantId, session: SessionId) -> Result<Workspace, EnvironmentError> {
         self.environment

@@ -54,6 +54,14 @@ pub(super) async fn carry_out(
         let (state, writes) = step.done();
         (state, writes, world.now)
     };
+    if writes
+        .new_approvals
+        .iter()
+        .any(|approval| approval.expires_at.is_some())
+    {
+        // Early if the commit is still to come; whoever waits looks again.
+        engine.nudges().due.notify_one();
+    }
     let mut promoted = None;
     if state.turn.status.is_terminal() && state.session.active_turn_id.is_none() {
         promoted = promote(rows, engine, &mut state, &mut writes).await?;

@@ -2,9 +2,11 @@
 //! them. It owns no turn's state; that is the owner task's, or the store's.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -58,8 +60,21 @@ struct Inner {
     tasks: TaskTracker,
     /// No new work; turns stop at their next stored step.
     draining: CancellationToken,
-    /// Stop now: commands are killed, nothing more is awaited.
-    stopping: CancellationToken,
+    /// Stop now: commands are killed, nothing more is awaited. A new token
+    /// takes the place of one that was used while the process lives on.
+    stopping: Mutex<CancellationToken>,
+    /// Turns were let go at least once.
+    abandoned: AtomicBool,
+    nudges: Nudges,
+}
+
+/// Wake-ups of the tasks that work without a request.
+#[derive(Default)]
+pub struct Nudges {
+    /// An approval that expires was asked.
+    pub due: Notify,
+    /// A deleted session has nothing running any more.
+    pub purge: Notify,
 }
 
 /// What the engine is made of.
@@ -96,7 +111,9 @@ impl Engine {
             running: Mutex::default(),
             tasks: TaskTracker::new(),
             draining: CancellationToken::new(),
-            stopping: CancellationToken::new(),
+            stopping: Mutex::default(),
+            abandoned: AtomicBool::new(false),
+            nudges: Nudges::default(),
         }))
     }
 
@@ -132,12 +149,13 @@ impl Engine {
         &self.0.parts.provider
     }
 
-    pub(super) fn draining(&self) -> &CancellationToken {
-        &self.0.draining
+    /// The token of the present; taken once at a turn's start.
+    pub(super) fn stopping(&self) -> CancellationToken {
+        self.0.stopping.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn stopping(&self) -> &CancellationToken {
-        &self.0.stopping
+    pub fn nudges(&self) -> &Nudges {
+        &self.0.nudges
     }
 
     pub fn is_draining(&self) -> bool {
@@ -154,6 +172,12 @@ impl Engine {
         self.running().get(&turn).is_some_and(|running| running.epoch == epoch)
     }
 
+    /// Whether this process let go of a turn that is still in its name: it was
+    /// told to abandon its turns since the turn was claimed.
+    pub fn let_go(&self, turn: TurnId, epoch: i64) -> bool {
+        self.0.abandoned.load(Ordering::Relaxed) && !self.runs(turn, epoch)
+    }
+
     /// No lock is held across an await and no code of others runs under it.
     fn running(&self) -> std::sync::MutexGuard<'_, HashMap<TurnId, Running>> {
         self.0.running.lock().unwrap_or_else(PoisonError::into_inner)
@@ -167,7 +191,10 @@ impl Engine {
         let engine = self.clone();
         self.0.tasks.spawn(async move {
             let owned = owner::Owned::new(&engine, tenant, state);
-            run::run(&engine, owned).await;
+            let deleted = run::run(&engine, owned).await;
+            if deleted {
+                engine.nudges().purge.notify_one();
+            }
             let mut running = engine.running();
             // A successor of this process may have claimed it meanwhile.
             if running.get(&turn).is_some_and(|running| running.epoch == epoch) {
@@ -192,9 +219,17 @@ impl Engine {
     /// so, and the turns go on at the next start.
     pub async fn stop(&self) {
         self.0.draining.cancel();
-        self.0.stopping.cancel();
+        self.stopping().cancel();
         self.0.tasks.close();
         self.0.tasks.wait().await;
+    }
+
+    /// Lets go of every turn, killing its commands: this process may count as
+    /// dead for the others. It goes on afterwards with what it claims anew.
+    pub fn abandon(&self) {
+        let mut stopping = self.0.stopping.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *stopping).cancel();
+        self.0.abandoned.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn scene(&self, session: &SessionRecord, turn: &TurnRecord) -> Scene {

@@ -149,7 +149,7 @@ async fn load_request(engine: &Engine, owned: &Owned, with_tools: bool) -> Resul
             }
             Err(_) => tokio::select! {
                 () = tokio::time::sleep(Duration::from_millis(200)) => {}
-                () = engine.stopping().cancelled() => return Err(Gone),
+                () = owned.stopping.cancelled() => return Err(Gone),
             },
         }
     }

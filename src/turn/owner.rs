@@ -10,6 +10,8 @@ use super::engine::Engine;
 use super::next::Outcome;
 use super::state::State;
 use super::step::{AnswerIn, Partial, Step};
+use tokio_util::sync::CancellationToken;
+
 use crate::live::hub::Writer;
 use crate::model::id::{CallId, MessageId, TenantId};
 use crate::model::problem::{Problem, ProblemCode};
@@ -25,6 +27,8 @@ pub(super) struct Owned {
     pub scope: Scope,
     pub state: State,
     pub drafts: Writer,
+    /// Fires when this process must let go of its turns.
+    pub stopping: CancellationToken,
 }
 
 /// The turn is not this task's any more: somebody else went on with it, it is
@@ -109,7 +113,7 @@ impl Change {
 
 impl Owned {
     /// Begins the drafts of a turn that was claimed with the record `state`.
-    pub fn new(engine: &Engine, tenant: TenantId, state: State) -> Self {
+    pub(super) fn new(engine: &Engine, tenant: TenantId, state: State) -> Self {
         let session = state.session.session_id;
         // Everything up to the claim is committed, so any later number serves.
         let drafts = engine.hub().write(session, state.turn.turn_id, state.session.head_seq);
@@ -118,13 +122,14 @@ impl Owned {
             scope: engine.store().scope(tenant),
             state,
             drafts,
+            stopping: engine.stopping(),
         }
     }
 
     /// Commits a change and takes over the record it leaves. Retries while the
     /// store is away; after `store_retry` the turn is failed instead, with the
     /// results that are there, as soon as the store is back.
-    pub async fn commit(&mut self, engine: &Engine, change: Change) -> Result<(), Gone> {
+    pub(super) async fn commit(&mut self, engine: &Engine, change: Change) -> Result<(), Gone> {
         let began = tokio::time::Instant::now();
         let mut change = change;
         let mut given_up = false;
@@ -151,7 +156,7 @@ impl Owned {
             }
             tokio::select! {
                 () = tokio::time::sleep(RETRY_PAUSE) => {}
-                () = engine.stopping().cancelled() => return Err(Gone),
+                () = self.stopping.cancelled() => return Err(Gone),
             }
             if let Some(carried) = self.happened(engine).await? {
                 return self.accept(engine, carried);
@@ -253,9 +258,7 @@ impl Owned {
         if let Some(promoted) = carried.promoted.filter(|state| state.turn.owner.is_some()) {
             engine.spawn(self.tenant, promoted);
         }
-        let restarted = self.state.session.head_seq < carried.first_seq;
         self.state = carried.state;
-        debug_assert!(restarted, "every change appends");
         Ok(())
     }
 }

@@ -10,7 +10,6 @@ use super::next::Outcome;
 use super::owner::cancel_outcome;
 use super::state::State;
 use super::step::DecisionIn;
-use crate::base::Timestamp;
 use crate::model::approval::{Approval, ApprovalStatus, Choice};
 use crate::model::event::EventType;
 use crate::model::id::{ApprovalId, SessionId, TenantId, TurnId};
@@ -686,9 +685,4 @@ fn changed_only(state: serde_json::Value) -> serde_json::Value {
         serde_json::Value::Object(fields) => fields.into_iter().filter(|(_, value)| !value.is_null()).collect(),
         other => other,
     }
-}
-
-/// When the next approval is due, for the one who waits for it.
-pub fn due_at(due: &[crate::store::approvals::Due]) -> Option<Timestamp> {
-    due.iter().map(|due| due.expires_at).min()
 }

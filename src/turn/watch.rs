@@ -39,7 +39,7 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Subscribes before anything is read, so that nothing is missed.
-    pub fn new(engine: &Engine, owned: &Owned) -> Self {
+    pub(super) fn new(engine: &Engine, owned: &Owned) -> Self {
         let state = &owned.state;
         let session = state.session.session_id;
         Self {
@@ -53,17 +53,17 @@ impl Watch {
             deadline: deadline(engine, state),
             inactivity: engine.settings().inactivity,
             moved: engine.hub().read(session),
-            stopping: engine.stopping().clone(),
+            stopping: owned.stopping.clone(),
         }
     }
 
     /// The record up to here is known: only what comes later is a change.
-    pub fn knows(&mut self, seq: i64) {
+    pub(super) fn knows(&mut self, seq: i64) {
         self.known_seq = seq;
     }
 
     /// Waits for the next thing that matters. Dropping the future loses nothing.
-    pub async fn next(&mut self) -> Signal {
+    pub(super) async fn next(&mut self) -> Signal {
         let mut quiet_until = self.clock.now().after(self.inactivity);
         loop {
             let idle = self.clock.sleep_until(quiet_until);

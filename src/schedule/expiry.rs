@@ -1,0 +1,48 @@
+//! Approvals that nobody answered in time. Sleeps until the next one is due and
+//! is woken when one is asked that expires sooner.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::store::approvals::Due;
+use crate::turn::engine::Engine;
+
+/// Approvals looked at in one go.
+const BATCH: u32 = 100;
+
+pub(super) async fn expire(engine: Engine, lease: Duration, stop: CancellationToken) {
+    loop {
+        let due = match engine.store().due_approvals_across_tenants(BATCH).await {
+            Ok(due) => due,
+            Err(error) => {
+                tracing::warn!(%error, "looking for due approvals failed");
+                Vec::new()
+            }
+        };
+        let now = engine.clock().now();
+        let later: Vec<Due> = due.iter().filter(|due| now < due.expires_at).copied().collect();
+        for due in due.iter().filter(|due| due.expires_at <= now) {
+            if let Err(error) = engine
+                .expire_approval(due.tenant_id, due.session_id, due.approval_id)
+                .await
+            {
+                tracing::warn!(approval = %due.approval_id, %error, "not expired");
+            }
+        }
+        let next = later.first().map(|due| engine.clock().sleep_until(due.expires_at));
+        let due_next = async {
+            match next {
+                Some(sleep) => sleep.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = due_next => {}
+            () = engine.nudges().due.notified() => {}
+            // Those that another process asked, should it be gone.
+            () = tokio::time::sleep(lease) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Deleted sessions: invisible at once, their files and rows gone once nothing
+//! of them runs. A crash in between leaves them to the next start.
+
+use tokio_util::sync::CancellationToken;
+
+use crate::store::StoreError;
+use crate::store::claims_across_tenants::Hidden;
+use crate::turn::engine::Engine;
+
+pub(super) async fn purge(engine: Engine, stop: CancellationToken) {
+    loop {
+        match engine.store().hidden_sessions_across_tenants().await {
+            Ok(hidden) => {
+                for session in hidden {
+                    if let Err(error) = one(&engine, session).await {
+                        tracing::warn!(session = %session.session_id, %error, "not purged");
+                    }
+                }
+            }
+            Err(error) => tracing::warn!(%error, "looking for deleted sessions failed"),
+        }
+        tokio::select! {
+            () = engine.nudges().purge.notified() => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+async fn one(engine: &Engine, hidden: Hidden) -> Result<(), StoreError> {
+    // Files first: rows are what makes a second try happen.
+    engine
+        .host()
+        .remove_workspace(hidden.tenant_id, hidden.session_id)
+        .await;
+    let id = hidden.session_id;
+    engine
+        .store()
+        .scope(hidden.tenant_id)
+        .write("purge", move |mut rows| {
+            Box::pin(async move { rows.purge_session(id).await })
+        })
+        .await
+}

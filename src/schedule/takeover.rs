@@ -1,0 +1,68 @@
+//! Turns whose owner is gone: found without locks, taken over one by one, each
+//! under its session's lock and only if it is still as it was seen.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::model::id::{NodeId, ProcessId};
+use crate::store::claims_across_tenants::Claimed;
+use crate::store::{StoreError, process};
+use crate::turn::engine::Engine;
+
+pub(super) async fn sweep(engine: Engine, node: NodeId, lease: Duration, stop: CancellationToken) {
+    loop {
+        if let Err(error) = once(&engine, node).await {
+            tracing::warn!(%error, "looking for turns without an owner failed");
+        }
+        // The death of another process makes no sound: it has to be looked for.
+        tokio::select! {
+            () = tokio::time::sleep(lease / 3) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+async fn once(engine: &Engine, node: NodeId) -> Result<(), StoreError> {
+    let store = engine.store();
+    let dead = process::dead(store, engine.process(), node).await?;
+    let mut verdicts: HashMap<ProcessId, bool> = dead.iter().map(|process| (*process, true)).collect();
+    for turn in store.running_turns_across_tenants(None).await? {
+        if engine.is_draining() {
+            return Ok(());
+        }
+        if is_orphan(engine, &turn, &mut verdicts).await? {
+            let taken = engine
+                .take_over(turn.tenant_id, turn.session_id, turn.turn_id, turn.epoch)
+                .await;
+            match taken {
+                Ok(true) => tracing::info!(turn = %turn.turn_id, "taken over"),
+                Ok(false) => {}
+                Err(error) => tracing::warn!(turn = %turn.turn_id, %error, "not taken over"),
+            }
+        }
+    }
+    for process in dead {
+        process::remove(store, process).await?;
+    }
+    Ok(())
+}
+
+async fn is_orphan(
+    engine: &Engine,
+    turn: &Claimed,
+    verdicts: &mut HashMap<ProcessId, bool>,
+) -> Result<bool, StoreError> {
+    let Some(owner) = turn.owner else { return Ok(true) };
+    if owner == engine.process() {
+        // Ours, but let go when the lease was in doubt.
+        return Ok(engine.let_go(turn.turn_id, turn.epoch));
+    }
+    if let Some(verdict) = verdicts.get(&owner) {
+        return Ok(*verdict);
+    }
+    let verdict = process::is_dead(engine.store(), owner).await?;
+    verdicts.insert(owner, verdict);
+    Ok(verdict)
+}
