@@ -103,6 +103,16 @@ impl App {
         self.tenant
     }
 
+    /// Leaves everything as a killed process would: nothing is handed over and
+    /// nobody signs off; only what the operating system would free is freed.
+    pub async fn crash(self) {
+        self.tasks.close();
+        self.engine.stop().await;
+        self.engine.store().close().await;
+        self.stop.cancel();
+        self.tasks.wait().await;
+    }
+
     /// Hands turns over at their next stored step, at the latest after `grace`;
     /// no task is left when this returns.
     pub async fn shutdown(self, grace: Duration) {

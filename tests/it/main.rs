@@ -9,6 +9,8 @@
     reason = "the lints spare test functions but not the helpers beside them"
 )]
 
+mod engine;
 mod floors;
+mod harness;
 mod migrations;
 mod sandbox;
