@@ -29,13 +29,19 @@ enum Source {
 impl Clock {
     /// The machine's clock.
     pub fn system() -> Self {
-        Self { source: Source::System, newest: Arc::default() }
+        Self {
+            source: Source::System,
+            newest: Arc::default(),
+        }
     }
 
     /// A clock that moves only by [`Clock::step`], beginning at `start`.
     pub fn stepped(start: Timestamp) -> Self {
         let (sender, _) = watch::channel(start.0);
-        Self { source: Source::Stepped(Arc::new(sender)), newest: Arc::default() }
+        Self {
+            source: Source::Stepped(Arc::new(sender)),
+            newest: Arc::default(),
+        }
     }
 
     /// The present instant.
@@ -84,7 +90,9 @@ impl Clock {
         let floor = millis << 16;
         let previous = self
             .newest
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |newest| Some(floor.max(newest + 1)))
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |newest| {
+                Some(floor.max(newest + 1))
+            })
             .unwrap_or(floor);
         let stamp = floor.max(previous + 1);
         let (millis, counter) = (u128::from(stamp >> 16), u128::from(stamp & 0xffff));

@@ -35,7 +35,10 @@ impl<K: Kind> Id<K> {
 
     /// An id with chosen bits; tests and derived ids use it.
     pub fn from_bits(bits: u128) -> Self {
-        Self { bits, kind: PhantomData }
+        Self {
+            bits,
+            kind: PhantomData,
+        }
     }
 }
 
@@ -51,7 +54,10 @@ impl<K: Kind> FromStr for Id<K> {
 
     fn from_str(text: &str) -> Result<Self, ParseIdError> {
         let wrong = ParseIdError { prefix: K::PREFIX };
-        let digits = text.strip_prefix(K::PREFIX).and_then(|rest| rest.strip_prefix('_')).ok_or(wrong.clone())?;
+        let digits = text
+            .strip_prefix(K::PREFIX)
+            .and_then(|rest| rest.strip_prefix('_'))
+            .ok_or(wrong.clone())?;
         // 26 digits hold 130 bits: a first digit above 7 would overflow.
         if digits.len() != DIGITS || digits.as_bytes().first().is_none_or(|first| b'7' < *first) {
             return Err(wrong);
@@ -162,7 +168,14 @@ mod tests {
 
     #[test]
     fn other_text_is_refused() {
-        for text in ["", "ses_", "turn_00000000000000000000000000", "ses_80000000000000000000000000", "ses_0000000000000000000000000u", "ses_é0000000000000000000000000"] {
+        for text in [
+            "",
+            "ses_",
+            "turn_00000000000000000000000000",
+            "ses_80000000000000000000000000",
+            "ses_0000000000000000000000000u",
+            "ses_é0000000000000000000000000",
+        ] {
             assert!(text.parse::<Id<Session>>().is_err(), "{text}");
         }
     }

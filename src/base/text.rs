@@ -30,7 +30,11 @@ pub fn floor_boundary(text: &str, at: usize) -> usize {
 /// U+0000 becomes U+FFFD: Postgres cannot store it, and both stores must hold
 /// the same text. Applied to everything that enters the server.
 pub fn without_nul(text: String) -> String {
-    if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
+    if text.contains('\0') {
+        text.replace('\0', "\u{fffd}")
+    } else {
+        text
+    }
 }
 
 #[cfg(test)]
