@@ -1,18 +1,67 @@
-//! Judgement of commands: the findings that other modules carry.
+//! Judgement of commands by what they would do: pure, without I/O or clock.
+//!
+//! normalise → parse → resolve words → unwrap → judge by rules → verdict.
+//! What cannot be read is `ask`, never `allow`; the floor (`deny`) holds at
+//! command positions only, so text that is data stays data.
 
+mod call;
 pub mod file_access;
+mod foreign;
+mod judge;
+mod ledger;
+mod normalize;
+mod options;
 pub mod redact;
+mod resolve;
+mod rules;
+mod shell;
+#[cfg(test)]
+mod tests;
+pub mod threat;
+mod trace;
+mod unwrap;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Span {
-    pub start: usize,
-    pub end: usize,
+pub use judge::check;
+
+/// What a command is judged against.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'a> {
+    pub backend: Backend,
+    /// The home directory of the user the command runs as: `/home/alice`.
+    pub home: &'a str,
+    /// Where the agent keeps its configuration: `/home/alice/.hermes`.
+    pub agent_home: &'a str,
+    pub cwd: Option<&'a str>,
+    /// A sudo password is configured, so `sudo -S` is no guess at one.
+    pub sudo_password: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Backend {
+    #[default]
+    Local,
+    Docker,
+    Ssh,
+    Singularity,
+    Modal,
+    Daytona,
+    VercelSandbox,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    #[default]
+    Allow,
+    Ask,
+    Deny,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     Low,
@@ -21,11 +70,43 @@ pub enum Severity {
     Critical,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+/// Byte offsets into the text that was judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+pub struct Span {
+    pub start: usize,
+    pub end: usize,
+}
+
+impl Span {
+    pub(crate) fn contains(self, other: Self) -> bool {
+        self.start <= other.start && other.end <= self.end
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Finding {
+    /// Stable name of the rule, in kebab-case.
     pub rule: String,
+    /// What grants are stored under.
     pub key: String,
+    /// For a person: what the command would do.
     pub description: String,
     pub severity: Severity,
     pub span: Span,
+}
+
+/// One invocation, after unwrapping. Words that are decided at run time stand
+/// as they were written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+pub struct ResolvedCommand {
+    pub program: String,
+    pub arguments: Vec<String>,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Judgement {
+    pub verdict: Verdict,
+    pub findings: Vec<Finding>,
+    pub commands: Vec<ResolvedCommand>,
 }

@@ -1,0 +1,73 @@
+//! The face of the guard: limits, both readings of the text, one verdict.
+
+use std::collections::HashSet;
+
+use super::normalize::{self, Normal};
+use super::trace::Tracer;
+use super::{Judgement, ResolvedCommand, Setting, Span};
+
+/// Limits of the original's command guard, kept as they are.
+const LONGEST: usize = 128_000;
+const LONGEST_SINGLE: usize = 4_096;
+const MOST_SEPARATORS: usize = 25_000;
+
+/// Judges a command. Pure: the same text in the same setting gets the same
+/// answer, whoever asks and whenever.
+pub fn check(command: &str, setting: &Setting<'_>) -> Judgement {
+    let whole = Span {
+        start: 0,
+        end: command.len(),
+    };
+    if exceeds_limits(command) {
+        let mut tracer = Tracer::new(setting, 0);
+        tracer.ledger.limit(whole);
+        return tracer.ledger.into_judgement();
+    }
+    let as_written = read(command, setting);
+    match normalize::normalize(command) {
+        None => as_written,
+        Some(normal) => merged(as_written, read(&normal.text, setting), &normal),
+    }
+}
+
+fn read(text: &str, setting: &Setting<'_>) -> Judgement {
+    let mut tracer = Tracer::new(setting, text.len());
+    tracer.document(text);
+    tracer.ledger.into_judgement()
+}
+
+fn exceeds_limits(command: &str) -> bool {
+    let separators = command
+        .bytes()
+        .filter(|byte| matches!(byte, b';' | b'&' | b'|' | b'\n'))
+        .count();
+    if separators >= MOST_SEPARATORS {
+        return true;
+    }
+    let most = if separators == 0 { LONGEST_SINGLE } else { LONGEST };
+    command.len() > most && command.chars().count() > most
+}
+
+/// The shell sees the text as written, a person sees it as it is displayed:
+/// whatever either reading finds, counts.
+fn merged(written: Judgement, shown: Judgement, normal: &Normal) -> Judgement {
+    let mut all = written;
+    all.verdict = all.verdict.max(shown.verdict);
+    for mut finding in shown.findings {
+        finding.span = normal.original(finding.span);
+        if !all
+            .findings
+            .iter()
+            .any(|known| known.rule == finding.rule && finding.span.contains(known.span))
+        {
+            all.findings.push(finding);
+        }
+    }
+    let known: HashSet<ResolvedCommand> = all.commands.iter().cloned().collect();
+    let commands = shown.commands.into_iter().map(|command| {
+        let span = normal.original(command.span);
+        ResolvedCommand { span, ..command }
+    });
+    all.commands.extend(commands.filter(|command| !known.contains(command)));
+    all
+}

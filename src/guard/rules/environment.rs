@@ -1,0 +1,202 @@
+//! Variables that make later programs run something else.
+
+use super::{HIGH, Rule};
+use crate::guard::Span;
+use crate::guard::call::Call;
+use crate::guard::resolve::Value;
+
+/// Loaded or run by every program, by every shell, or by an interpreter.
+const LOADERS: &[&str] = &[
+    "LD_PRELOAD",
+    "LD_AUDIT",
+    "LD_LIBRARY_PATH",
+    "DYLD_INSERT_LIBRARIES",
+    "DYLD_LIBRARY_PATH",
+    "BASH_ENV",
+    "PROMPT_COMMAND",
+    "PYTHONSTARTUP",
+    "PERL5OPT",
+    "RUBYOPT",
+    "PERL5DB",
+    "ZDOTDIR",
+    "SHELLOPTS",
+    "PS4",
+    "GCONV_PATH",
+];
+
+/// Programs that another program starts by itself.
+const COMMANDS: &[&str] = &[
+    "PAGER",
+    "GIT_PAGER",
+    "MANPAGER",
+    "EDITOR",
+    "VISUAL",
+    "GIT_EDITOR",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_SSH_COMMAND",
+    "GIT_SSH",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_PROXY_COMMAND",
+    "GIT_ASKPASS",
+    "SSH_ASKPASS",
+    "SUDO_ASKPASS",
+    "LESSOPEN",
+    "LESSCLOSE",
+    "BROWSER",
+    "RSYNC_RSH",
+    "TAR_OPTIONS",
+    "CVS_RSH",
+    "SYSTEMD_PAGER",
+    "HGEDITOR",
+];
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "poisoned-loader",
+        key: "environment variable that loads code",
+        description: "makes programs that start later load code from elsewhere",
+        weight: HIGH,
+        programs: &[],
+        when: |call, _| {
+            assigned(call)
+                .find(|(name, value)| loads(name, *value))
+                .map(|(_, value)| value.span)
+        },
+        hits: &[
+            "LD_PRELOAD=./x.so ls",
+            "BASH_ENV=./x.sh bash build.sh",
+            "export PROMPT_COMMAND='x'",
+            "NODE_OPTIONS='--require ./x.js' npm t",
+        ],
+        misses: &[
+            "FOO=1 ls",
+            "NODE_OPTIONS=--max-old-space-size=4096 npm t",
+            "unset LD_PRELOAD",
+        ],
+    },
+    Rule {
+        id: "poisoned-command",
+        key: "environment variable that runs a command",
+        description: "makes another program run a command when it wants a pager, an editor or a connection",
+        weight: HIGH,
+        programs: &[],
+        when: |call, _| {
+            let mut pairs = assigned(call);
+            pairs
+                .find(|(name, value)| COMMANDS.contains(name) && !is_plain_program(value.text))
+                .map(|(_, value)| value.span)
+        },
+        hits: &[
+            "export PAGER='sh -c id' && git branch",
+            "GIT_SSH_COMMAND='sh -c id' git fetch",
+            "EDITOR=./x git commit",
+        ],
+        misses: &[
+            "PAGER=cat git log",
+            "GIT_EDITOR=true git rebase --continue",
+            "GIT_SSH_COMMAND='ssh -i k' git pull",
+            "export EDITOR=vim",
+            "PAGER='less -R' man ls",
+        ],
+    },
+    Rule {
+        id: "poisoned-path",
+        key: "search path led to a writable directory",
+        description: "makes the shell find programs in the working directory or in /tmp first",
+        weight: HIGH,
+        programs: &[],
+        when: |call, _| {
+            assigned(call)
+                .find(|(name, value)| *name == "PATH" && leads_astray(value.text))
+                .map(|(_, value)| value.span)
+        },
+        hits: &["PATH=.:$PATH ls", "export PATH=/tmp/x:$PATH"],
+        misses: &["export PATH=\"$HOME/.local/bin:$PATH\"", "PATH=/usr/bin ls"],
+    },
+];
+
+/// Variables set before the command and by `export` and its like.
+fn assigned(call: &Call) -> impl Iterator<Item = (&str, Given<'_>)> {
+    let declares = call.is(&["export", "declare", "typeset", "readonly", "local", "setenv"]);
+    let before = call.assigned.iter().map(|(name, value)| {
+        (
+            name.as_str(),
+            Given {
+                text: &value.text,
+                span: value.span,
+            },
+        )
+    });
+    let arguments = call.args.iter().filter(move |_| declares).filter_map(|arg: &Value| {
+        let (name, text) = arg.text.split_once('=')?;
+        Some((name, Given { text, span: arg.span }))
+    });
+    before.chain(arguments)
+}
+
+/// The value of an assignment and where it stands.
+#[derive(Clone, Copy)]
+struct Given<'v> {
+    text: &'v str,
+    span: Span,
+}
+
+fn loads(name: &str, value: Given<'_>) -> bool {
+    if name == "NODE_OPTIONS" {
+        return ["--require", "-r ", "--import", "--loader", "--experimental-loader"]
+            .iter()
+            .any(|option| value.text.contains(option));
+    }
+    LOADERS.contains(&name) && !value.text.is_empty()
+}
+
+/// A program of the system with plain options: nothing hidden in it.
+fn is_plain_program(text: &str) -> bool {
+    const KNOWN: &[&str] = &[
+        "",
+        "cat",
+        "less",
+        "more",
+        "most",
+        "bat",
+        "delta",
+        "vim",
+        "vi",
+        "nvim",
+        "nano",
+        "emacs",
+        "code",
+        "micro",
+        "hx",
+        "true",
+        ":",
+        "false",
+        "ed",
+        "ssh",
+        "echo",
+        "never",
+        "subl",
+        "diff-so-fancy",
+        "firefox",
+        "none",
+    ];
+    let mut words = text.split_whitespace();
+    let program = words.next().unwrap_or_default();
+    let name = program
+        .strip_prefix("/usr/bin/")
+        .or_else(|| program.strip_prefix("/bin/"))
+        .unwrap_or(program);
+    KNOWN.contains(&name)
+        && words
+            .all(|word| !word.to_lowercase().contains("proxycommand") && !word.contains(['$', '`', ';', '|', '&', '(']))
+}
+
+fn leads_astray(path: &str) -> bool {
+    let mut entries = path.split(':');
+    let first = entries.next().unwrap_or_default();
+    first.is_empty()
+        || first.starts_with('.')
+        || ["/tmp", "/var/tmp", "/dev/shm"]
+            .iter()
+            .any(|folder| first.starts_with(folder))
+}

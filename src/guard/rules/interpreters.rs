@@ -1,0 +1,187 @@
+//! Code on the command line of shells and interpreters.
+
+use super::{MEDIUM, Rule};
+use crate::guard::Span;
+use crate::guard::call::Call;
+use crate::guard::unwrap::{SHELLS, inline_code, is_interpreter, reads_commands, shell_code};
+
+const LANGUAGES: &[&str] = &[
+    "python",
+    "pypy",
+    "node",
+    "nodejs",
+    "bun",
+    "deno",
+    "perl",
+    "ruby",
+    "php",
+    "lua",
+    "luajit",
+    "osascript",
+    "rscript",
+    "julia",
+    "tclsh",
+    "groovy",
+    "scala",
+    "elixir",
+    "pwsh",
+    "powershell",
+];
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "inline-code",
+        key: "script execution via -e/-c flag",
+        description: "runs a program that stands on the command line",
+        weight: MEDIUM,
+        programs: LANGUAGES,
+        when: |call, _| inline(call),
+        hits: &[
+            "python3.11 -c 'print(1)'",
+            "node -e 1",
+            "perl -ne 'print' f",
+            "python -W ignore -c x",
+            "deno eval 1",
+            "bun -e 1",
+            "lua -e 1",
+            "uv run python -c 1",
+            "/usr/bin/env python3 -c 1",
+            "pwsh -File x.ps1",
+            "php -r 1",
+        ],
+        misses: &[
+            "python script.py -c x",
+            "python -- -c x",
+            "node script.js -e x",
+            "perl -v",
+            "php x.php -r",
+            "bun run build",
+            "deno run eval.ts",
+            "echo \"python -c 'x'\"",
+            "python -m http.server",
+        ],
+    },
+    Rule {
+        id: "code-heredoc",
+        key: "script execution via heredoc",
+        description: "runs a program that stands in the command",
+        weight: MEDIUM,
+        programs: LANGUAGES,
+        when: |call, _| call.input.as_ref().filter(|_| reads_program(call)).map(|_| call.span),
+        hits: &["python << 'P'\nprint(1)\nP", "perl <<E\nx\nE", "python3 - <<E\nx\nE"],
+        misses: &["python x.py <<E\ndata\nE", "cat <<E\nx\nE"],
+    },
+    Rule {
+        id: "shell-code",
+        key: "shell command via -c/-lc flag",
+        description: "runs a shell command that is hidden in an argument",
+        weight: MEDIUM,
+        programs: SHELLS,
+        when: |call, _| shell_code(call).map(|_| call.span),
+        hits: &[
+            "bash -c ls",
+            "sh -c ls",
+            "bash -lc 'x'",
+            "bash --rcfile x -c ls",
+            "zsh -ic ls",
+            "dash -c ls",
+            "bash -xc ls",
+        ],
+        misses: &["bash --norc", "bash -o pipefail script.sh", "bash script.sh -c"],
+    },
+    Rule {
+        id: "shell-heredoc",
+        key: "shell execution via heredoc",
+        description: "runs shell commands that stand in the command",
+        weight: MEDIUM,
+        programs: SHELLS,
+        when: |call, _| call.input.as_ref().filter(|_| reads_commands(call)).map(|_| call.span),
+        hits: &["bash <<EOF\necho hi\nEOF", "zsh<<E\nls\nE", "sh <<< ls"],
+        misses: &["cat <<EOF\nhi\nEOF", "bash x.sh <<E\ndata\nE"],
+    },
+    Rule {
+        id: "awk-command",
+        key: "shell command from awk",
+        description: "runs shell commands out of an awk program",
+        weight: MEDIUM,
+        programs: &["awk", "gawk", "mawk", "nawk"],
+        when: |call, _| {
+            let program = call.operands().next()?;
+            let runs = program.text.contains("system(")
+                || program.text.contains("| getline")
+                || program.text.contains("| \"")
+                || program.text.contains("|\"");
+            runs.then_some(program.span)
+        },
+        hits: &["awk 'BEGIN { system(\"id\") }'", "awk '{ print | \"sh\" }' f"],
+        misses: &["awk '{ print $1 }' f", "awk -F: '$3 > 5' f"],
+    },
+    Rule {
+        id: "sed-command",
+        key: "shell command from sed",
+        description: "runs shell commands out of a sed script",
+        weight: MEDIUM,
+        programs: &["sed", "gsed"],
+        when: |call, _| {
+            let script = call.operands().next()?;
+            runs_command(&script.text).then_some(script.span)
+        },
+        hits: &["sed '1e id' f", "sed 's/x/id/e' f"],
+        misses: &["sed 's/a/e/' f", "sed -n '1,3p' f", "sed 's/a/b/g' e"],
+    },
+    Rule {
+        id: "editor-command",
+        key: "shell command from an editor",
+        description: "runs shell commands out of an editor",
+        weight: MEDIUM,
+        programs: &["vim", "vi", "nvim", "ex", "view", "emacs"],
+        when: |call, _| {
+            let commands = call
+                .option_texts(&["-c", "--cmd", "--eval"])
+                .map(|(text, arg)| (text.to_owned(), arg.span));
+            let plus = call
+                .args
+                .iter()
+                .filter(|arg| arg.text.starts_with('+'))
+                .map(|arg| (arg.text.clone(), arg.span));
+            commands
+                .chain(plus)
+                .find(|(text, _)| text.contains('!') || text.contains("system(") || text.contains("shell-command"))
+                .map(|(_, span)| span)
+        },
+        hits: &["vim -c ':!id' x", "vim +!id", "emacs --eval '(shell-command \"id\")'"],
+        misses: &["vim x", "vim +10 x", "vim -c 'set nu' x"],
+    },
+];
+
+fn inline(call: &Call) -> Option<Span> {
+    let family = is_interpreter(&call.name)?;
+    inline_code(call, family).map(|(option, _)| option.span)
+}
+
+/// The interpreter has no file to run: it reads its input.
+fn reads_program(call: &Call) -> bool {
+    call.operands().next().is_none_or(|operand| operand.text == "-")
+}
+
+/// GNU sed: the command `e`, and the flag `e` of `s`.
+fn runs_command(script: &str) -> bool {
+    script.split([';', '\n']).any(|line| {
+        let line = line.trim();
+        let command = line
+            .trim_start_matches(|character: char| character.is_ascii_digit() || matches!(character, ',' | '$' | ' '));
+        if command == "e" || command.starts_with("e ") {
+            return true;
+        }
+        let Some(separator) = command.strip_prefix('s').and_then(|rest| rest.chars().next()) else {
+            return false;
+        };
+        if separator.is_alphanumeric() || separator == ' ' {
+            return false;
+        }
+        let flags = command.rsplit(separator).next().unwrap_or_default();
+        command.matches(separator).count() >= 3
+            && flags.contains('e')
+            && flags.bytes().all(|flag| b"gpeiImM0123456789".contains(&flag))
+    })
+}

@@ -1,0 +1,160 @@
+//! The rules: one row each, one file per family, looked up by program name.
+//!
+//! A rule sees one resolved invocation. In a family the first row that hits
+//! counts, so rows stand from special to general. Adding a rule is one row
+//! with its examples; nothing else lists it.
+
+mod credentials;
+mod delete;
+mod disk;
+mod docker;
+mod environment;
+mod files;
+mod floor;
+mod git;
+mod hermes;
+mod interpreters;
+mod network;
+mod paths;
+mod permissions;
+mod process;
+mod programs;
+mod sql;
+mod sudo;
+mod system;
+#[cfg(test)]
+mod tests;
+mod windows;
+mod writes;
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use super::call::Call;
+use super::ledger::Ledger;
+use super::{Setting, Severity, Span, unwrap};
+
+pub(crate) use floor::FORK_BOMB;
+pub(crate) use network::{FETCHERS, feed};
+pub(crate) use writes::writes;
+
+#[derive(Debug)]
+pub(crate) struct Rule {
+    pub(crate) id: &'static str,
+    pub(crate) key: &'static str,
+    pub(crate) description: &'static str,
+    pub(crate) weight: Weight,
+    /// Names the rule looks at; none means every invocation.
+    pub(crate) programs: &'static [&'static str],
+    /// The evidence, when the rule hits.
+    pub(crate) when: fn(&Call, &Scene<'_>) -> Option<Span>,
+    /// Examples, run by one test over all rows.
+    #[cfg_attr(not(test), allow(dead_code, reason = "examples are read by tests"))]
+    pub(crate) hits: &'static [&'static str],
+    #[cfg_attr(not(test), allow(dead_code, reason = "examples are read by tests"))]
+    pub(crate) misses: &'static [&'static str],
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Weight {
+    Ask(Severity),
+    /// Denied in every mode; no grant passes it.
+    Floor,
+}
+
+pub(crate) const MEDIUM: Weight = Weight::Ask(Severity::Medium);
+pub(crate) const HIGH: Weight = Weight::Ask(Severity::High);
+
+/// What a rule may know besides the invocation.
+pub(crate) struct Scene<'s> {
+    pub(crate) setting: &'s Setting<'s>,
+    /// Names of files made executable earlier in the text.
+    pub(crate) executable: &'s [String],
+}
+
+const FAMILIES: [&[Rule]; 18] = [
+    floor::RULES,
+    sudo::RULES,
+    delete::RULES,
+    permissions::RULES,
+    disk::RULES,
+    files::RULES,
+    system::RULES,
+    process::RULES,
+    network::RULES,
+    credentials::RULES,
+    environment::RULES,
+    interpreters::RULES,
+    programs::RULES,
+    git::RULES,
+    docker::RULES,
+    sql::RULES,
+    hermes::RULES,
+    windows::RULES,
+];
+
+/// Rules by program, each with the number of its family.
+struct Index {
+    by_name: HashMap<&'static str, Vec<(usize, &'static Rule)>>,
+    always: Vec<(usize, &'static Rule)>,
+}
+
+fn index() -> &'static Index {
+    static INDEX: OnceLock<Index> = OnceLock::new();
+    INDEX.get_or_init(|| {
+        let mut index = Index {
+            by_name: HashMap::new(),
+            always: Vec::new(),
+        };
+        for (family, rules) in FAMILIES.iter().enumerate() {
+            for rule in *rules {
+                if rule.programs.is_empty() {
+                    index.always.push((family, rule));
+                }
+                for name in rule.programs {
+                    index.by_name.entry(name).or_default().push((family, rule));
+                }
+            }
+        }
+        index
+    })
+}
+
+pub(crate) fn judge(call: &Call, scene: &Scene<'_>, ledger: &mut Ledger) {
+    let index = index();
+    let mut hit = 0_u32;
+    let mut apply = |rules: &[(usize, &'static Rule)]| {
+        for (family, rule) in rules {
+            if hit & (1 << family) != 0 {
+                continue;
+            }
+            if let Some(span) = (rule.when)(call, scene) {
+                hit |= 1 << family;
+                ledger.find(rule, span, call.contained);
+            }
+        }
+    };
+    if let Some(rules) = index.by_name.get(call.name.as_str()) {
+        apply(rules);
+    }
+    if let Some(family) = family_name(&call.name).filter(|family| *family != call.name)
+        && let Some(rules) = index.by_name.get(family)
+    {
+        apply(rules);
+    }
+    apply(&index.always);
+}
+
+/// `python3.11` is judged as `python`, `mkfs.ext4` as `mkfs`.
+fn family_name(name: &str) -> Option<&'static str> {
+    if name.starts_with("mkfs.") {
+        return Some("mkfs");
+    }
+    unwrap::is_interpreter(name)
+}
+
+/// Every rule there is, also the one that needs no invocation.
+#[cfg(test)]
+pub(crate) fn all() -> impl Iterator<Item = &'static Rule> {
+    FAMILIES.iter().flat_map(|rules| rules.iter()).chain([&FORK_BOMB])
+}

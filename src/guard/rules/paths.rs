@@ -1,0 +1,223 @@
+//! Paths: folded to `~`, and the places that matter.
+
+use crate::guard::Setting;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// `/etc` and its like.
+    System,
+    /// Keys, shell start files, credentials of the user.
+    Sensitive,
+    /// The agent's own configuration.
+    Agent,
+    /// `.env` and `config.yaml` of any project.
+    Project,
+    /// Places from which something starts by itself.
+    Autostart,
+    /// Raw disks.
+    Device,
+}
+
+const START_FILES: &[&str] = &[
+    ".bashrc",
+    ".zshrc",
+    ".profile",
+    ".bash_profile",
+    ".zprofile",
+    ".zshenv",
+    ".zlogin",
+    ".bash_login",
+    ".bash_logout",
+    ".zlogout",
+    ".kshrc",
+    ".xprofile",
+    ".xsessionrc",
+    ".config/fish/config.fish",
+];
+const CREDENTIAL_FILES: &[&str] = &[".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials", ".my.cnf"];
+const CREDENTIAL_FOLDERS: &[&str] = &[
+    ".ssh",
+    ".aws",
+    ".gnupg",
+    ".kube",
+    ".docker",
+    ".azure",
+    ".config/gh",
+    ".config/gcloud",
+];
+const AUTOSTART_FOLDERS: &[&str] = &[
+    ".config/systemd/user",
+    ".config/autostart",
+    "Library/LaunchAgents",
+    ".config/fish/conf.d",
+    ".local/share/systemd/user",
+];
+const SYSTEM_FOLDERS: &[&str] = &["/etc", "/private/etc", "/private/var", "/private/home"];
+
+/// The path with the agent's home as `~/.hermes`, the user's as `~`, and `.`,
+/// `..` and doubled slashes resolved by their letters.
+pub(super) fn fold(text: &str, setting: &Setting<'_>) -> String {
+    let text = text.strip_prefix("file://").unwrap_or(text);
+    if setting.home.contains('\\') {
+        // The shell has eaten the backslashes of a Windows path.
+        if let Some(rest) = text.strip_prefix(&setting.home.replace('\\', "")) {
+            return format!("~/{rest}");
+        }
+    }
+    let tidy = tidy(text);
+    for (home, short) in [(setting.agent_home, "~/.hermes"), (setting.home, "~")] {
+        let home = home.trim_end_matches('/');
+        if let Some(rest) = tidy.strip_prefix(home)
+            && home.len() > 1
+            && (rest.is_empty() || rest.starts_with('/'))
+        {
+            return format!("{short}{rest}");
+        }
+    }
+    tidy
+}
+
+fn tidy(text: &str) -> String {
+    if !(text.contains("//") || text.contains("/.") || text.ends_with('/') || text.starts_with("./")) {
+        return text.to_owned();
+    }
+    let absolute = text.starts_with('/');
+    let mut parts: Vec<&str> = Vec::new();
+    for part in text.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != ".." && *last != "~") => {
+                parts.pop();
+            }
+            ".." if absolute => {}
+            _ => parts.push(part),
+        }
+    }
+    let joined = parts.join("/");
+    if absolute { format!("/{joined}") } else { joined }
+}
+
+/// What is deleted or changed when the path ends in `/*`: the folder itself.
+pub(super) fn without_glob(folded: &str) -> &str {
+    let mut path = folded;
+    for glob in ["/*", "/.*", "/**", "/{*,.*}", "/.[!.]*", "/?*"] {
+        path = path.strip_suffix(glob).unwrap_or(path);
+    }
+    if path.is_empty() { "/" } else { path }
+}
+
+pub(super) fn classify(text: &str, setting: &Setting<'_>) -> Option<Class> {
+    let mut folded = fold(text, setting);
+    if let Some(cwd) = setting.cwd
+        && !folded.starts_with(['/', '~'])
+    {
+        folded = fold(&format!("{}/{folded}", cwd.trim_end_matches('/')), setting);
+    }
+    if is_block_device(&folded) {
+        return Some(Class::Device);
+    }
+    if in_any(&folded, SYSTEM_FOLDERS) && !in_any(&folded, &["/private/tmp"]) {
+        return Some(Class::System);
+    }
+    if in_any(
+        &folded,
+        &[
+            "/var/spool/cron",
+            "/Library/LaunchDaemons",
+            "/Library/LaunchAgents",
+            "/lib/systemd/system",
+        ],
+    ) || folded.contains(".git/hooks/")
+    {
+        return Some(Class::Autostart);
+    }
+    let base = folded.rsplit('/').next().unwrap_or_default();
+    if let Some(inside) = in_home(&folded) {
+        if matches!(inside, ".hermes/.env" | ".hermes/config.yaml") {
+            return Some(Class::Agent);
+        }
+        let listed = START_FILES.contains(&inside) || CREDENTIAL_FILES.contains(&inside);
+        if listed || CREDENTIAL_FOLDERS.iter().any(|folder| under(inside, folder)) {
+            return Some(Class::Sensitive);
+        }
+        if AUTOSTART_FOLDERS.iter().any(|folder| under(inside, folder)) {
+            return Some(Class::Autostart);
+        }
+    }
+    is_project_file(base).then_some(Class::Project)
+}
+
+/// The path inside a home directory, whoever's it is.
+pub(super) fn in_home(folded: &str) -> Option<&str> {
+    if let Some(rest) = folded.strip_prefix('~') {
+        return rest.split_once('/').map(|(_, inside)| inside);
+    }
+    if let Some(rest) = folded.strip_prefix("/root/") {
+        return Some(rest);
+    }
+    let rest = folded
+        .strip_prefix("/home/")
+        .or_else(|| folded.strip_prefix("/Users/"))?;
+    rest.split_once('/').map(|(_, inside)| inside)
+}
+
+fn under(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+pub(super) fn in_any(path: &str, folders: &[&str]) -> bool {
+    folders.iter().any(|folder| under(path, folder))
+}
+
+fn is_project_file(base: &str) -> bool {
+    if base == ".env" || base == "config.yaml" {
+        return true;
+    }
+    base.strip_prefix(".env.").is_some_and(|suffix| {
+        let template = ["example", "sample", "template", "dist", "tpl"]
+            .iter()
+            .any(|word| suffix.contains(word));
+        !suffix.is_empty()
+            && !template
+            && suffix
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+    })
+}
+
+pub(super) fn is_block_device(path: &str) -> bool {
+    let Some(name) = path.strip_prefix("/dev/") else {
+        return false;
+    };
+    let letter_after = |prefix: &str| {
+        name.strip_prefix(prefix)
+            .and_then(|rest| rest.bytes().next())
+            .is_some_and(|byte| byte.is_ascii_lowercase())
+    };
+    let digit_after = |prefix: &str| {
+        name.strip_prefix(prefix)
+            .and_then(|rest| rest.bytes().next())
+            .is_some_and(|byte| byte.is_ascii_digit())
+    };
+    ["sd", "hd", "vd", "xvd"].into_iter().any(letter_after)
+        || ["nvme", "mmcblk", "disk", "rdisk", "md", "dm-"]
+            .into_iter()
+            .any(digit_after)
+        || name.starts_with("mapper/")
+        || name.starts_with("disk/by-")
+}
+
+/// Files whose content must not leave the machine.
+pub(super) fn is_secret(text: &str, setting: &Setting<'_>) -> bool {
+    let folded = fold(text, setting);
+    if matches!(folded.as_str(), "/etc/shadow" | "/etc/gshadow" | "/etc/sudoers") {
+        return true;
+    }
+    let Some(inside) = in_home(&folded) else { return false };
+    let public = inside.ends_with(".pub") || inside.ends_with("known_hosts") || inside == ".ssh/config";
+    !public
+        && (CREDENTIAL_FILES.contains(&inside)
+            || inside == ".hermes/.env"
+            || CREDENTIAL_FOLDERS.iter().any(|folder| under(inside, folder)))
+}

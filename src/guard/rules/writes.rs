@@ -1,0 +1,148 @@
+//! Which files an invocation changes, and by which means.
+
+use crate::guard::call::{Call, How, Write, is_group};
+use crate::guard::resolve::Value;
+use crate::guard::shell::Operator;
+
+/// Options that name an output file.
+const OUTPUT_OPTIONS: &[(&str, &[&str])] = &[
+    ("sort", &["-o", "--output"]),
+    ("tree", &["-o"]),
+    ("git", &["--output"]),
+    ("curl", &["-o", "--output"]),
+    ("wget", &["-O", "--output-document"]),
+    ("openssl", &["-out"]),
+    ("gcc", &["-o"]),
+    ("cc", &["-o"]),
+    ("jq", &["-o"]),
+    ("yq", &["-o"]),
+    ("pandoc", &["-o", "--output"]),
+    ("sqlite3", &["-output"]),
+    ("find", &["-fprint", "-fprint0", "-fls", "-fprintf"]),
+];
+
+pub(crate) fn writes(call: &Call) -> Vec<Write> {
+    let mut found = Vec::new();
+    for redirect in &call.redirects {
+        let writes = match redirect.operator {
+            Operator::Write | Operator::Append | Operator::ReadWrite => true,
+            Operator::DuplicateOut => !is_descriptor(&redirect.target.text),
+            _ => false,
+        };
+        if writes {
+            found.push(write(&redirect.target, How::Redirect));
+        }
+    }
+    match call.name.as_str() {
+        "tee" | "gtee" | "sponge" => found.extend(call.operands().map(|file| write(file, How::Tee))),
+        "cp" | "mv" | "install" | "gcp" | "gmv" | "rsync" | "scp" | "ln" => copied(call, &mut found),
+        "sed" | "gsed" => sed(call, &mut found),
+        "perl" | "ruby" => in_place_script(call, &mut found),
+        "rm" | "unlink" | "shred" => found.extend(call.operands().map(|file| write(file, How::Delete))),
+        "truncate" | "touch" => found.extend(call.operands().map(|file| write(file, How::Output))),
+        "dd" => {
+            let target = call
+                .args
+                .iter()
+                .find_map(|arg| arg.text.strip_prefix("of=").map(|path| (path, arg)));
+            found.extend(target.map(|(path, arg)| part(path, arg)));
+        }
+        name => {
+            if let Some((_, options)) = OUTPUT_OPTIONS.iter().find(|(known, _)| *known == name) {
+                found.extend(call.option_texts(options).map(|(path, arg)| part(path, arg)));
+            }
+        }
+    }
+    found
+}
+
+fn write(file: &Value, how: How) -> Write {
+    Write {
+        path: file.text.clone(),
+        how,
+        span: file.span,
+    }
+}
+
+fn part(path: &str, arg: &Value) -> Write {
+    Write {
+        path: path.to_owned(),
+        how: How::Output,
+        span: arg.span,
+    }
+}
+
+fn is_descriptor(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
+}
+
+/// The last operand, or the folder that `-t` names.
+fn copied(call: &Call, found: &mut Vec<Write>) {
+    if let Some((folder, arg)) = call
+        .option_text(&["-t", "--target-directory"])
+        .filter(|_| call.name != "rsync")
+    {
+        found.push(Write {
+            path: folder.to_owned(),
+            how: How::Copy,
+            span: arg.span,
+        });
+        return;
+    }
+    let operands: Vec<&Value> = call.operands().collect();
+    if let [.., _, last] = operands.as_slice() {
+        found.push(write(last, How::Copy));
+    }
+}
+
+fn sed(call: &Call, found: &mut Vec<Write>) {
+    let in_place = call.long("in-place", 2).is_some()
+        || call.options().any(|arg| {
+            is_group(&arg.text)
+                && arg.text.split('i').next().is_some_and(|head| {
+                    head.len() < arg.text.len() && head.bytes().all(|flag| b"-nErsuz".contains(&flag))
+                })
+        });
+    let named_script = call
+        .short('e')
+        .or(call.short('f'))
+        .or(call.long("expression", 2))
+        .is_some();
+    let mut operands = call.operands().filter(|operand| !operand.text.is_empty());
+    if !named_script && let Some(script) = operands.next() {
+        found.extend(sed_outputs(&script.text).map(|path| part(path, script)));
+    }
+    for (script, arg) in call.option_texts(&["-e", "--expression"]) {
+        found.extend(sed_outputs(script).map(|path| part(path, arg)));
+    }
+    if in_place {
+        let files: Vec<&Value> = operands.collect();
+        // A lone operand may be the file of a script that is not understood.
+        let alone = call.operands().last().filter(|_| files.is_empty());
+        found.extend(files.into_iter().chain(alone).map(|file| write(file, How::InPlace)));
+    }
+}
+
+/// Files behind `w` in a sed script.
+fn sed_outputs(script: &str) -> impl Iterator<Item = &str> {
+    script.split(['\n', ';']).filter_map(|line| {
+        let (before, path) = line.split_once("w ")?;
+        let before = before.trim_end();
+        let ends_command = before.is_empty()
+            || before.ends_with(['/', '$', '}', '{', 'g', 'p', 'I', '|', '#', '!'])
+            || before.ends_with(|last: char| last.is_ascii_digit());
+        ends_command.then_some(path.trim())
+    })
+}
+
+fn in_place_script(call: &Call, found: &mut Vec<Write>) {
+    let in_place = call.options().any(|arg| {
+        is_group(&arg.text)
+            && arg.text.split('i').next().is_some_and(|head| {
+                head.len() < arg.text.len() && head.bytes().all(|flag| b"-pnlawWs0".contains(&flag))
+            })
+    });
+    if in_place {
+        found.extend(call.operands().map(|file| write(file, How::InPlaceScript)));
+    }
+}

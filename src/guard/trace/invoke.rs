@@ -1,0 +1,235 @@
+//! One invocation: recorded, judged, unwrapped, and its effect on what follows.
+
+use std::rc::Rc;
+
+use super::simple::program_name;
+use super::{Place, Tracer};
+use crate::guard::Span;
+use crate::guard::call::{Call, How};
+use crate::guard::foreign;
+use crate::guard::resolve::{Feed, Origin, literal_output};
+use crate::guard::rules::{self, Scene};
+use crate::guard::unwrap::{self, Inner};
+
+/// Wrappers around wrappers; more has no use but to hide.
+const MOST_HOPS: u32 = 12;
+/// Calls of functions inside functions that are followed.
+const MOST_FRAMES: usize = 6;
+
+impl Tracer<'_> {
+    pub(super) fn invoke(&mut self, mut call: Call, place: &Place<'_>, hops: u32) -> Option<Rc<Feed>> {
+        if !self.charge(24 + 8 * call.args.len(), call.span) {
+            return None;
+        }
+        if hops > MOST_HOPS {
+            self.ledger.limit(call.span);
+            return None;
+        }
+        call.writes = rules::writes(&call);
+        if !call.program.text.is_empty() {
+            self.ledger.command(&call);
+            self.heard.push(call.name.clone());
+        }
+        let scene = Scene {
+            setting: self.setting,
+            executable: &self.executable,
+        };
+        rules::judge(&call, &scene, &mut self.ledger);
+        let mut fed = self.fed_by(&call);
+        for inner in unwrap::inner(&call) {
+            if let Some(inner_feed) = self.enter(inner, &call, place, hops) {
+                fed = Rc::unwrap_or_clone(inner_feed).after(&Feed { span: call.span, ..fed });
+            }
+        }
+        self.follow_function(&call, place);
+        self.follow_alias(&call, place);
+        self.follow_file(&call, place);
+        self.apply(&call, place);
+        self.remember_writes(&call, &fed, place);
+        Some(Rc::new(fed))
+    }
+
+    fn enter(&mut self, inner: Inner, call: &Call, place: &Place<'_>, hops: u32) -> Option<Rc<Feed>> {
+        match inner {
+            Inner::Argv {
+                wrapper,
+                mut words,
+                contained,
+                assigned,
+            } => {
+                let rest = if words.is_empty() {
+                    Vec::new()
+                } else {
+                    words.split_off(1)
+                };
+                let program = words.pop()?;
+                let mut wrappers = call.wrappers.clone();
+                wrappers.push(wrapper);
+                let end = rest.last().map_or(program.span.end, |last| last.span.end);
+                let span = Span {
+                    start: program.span.start,
+                    end: end.max(program.span.end),
+                };
+                let next = Call {
+                    name: program_name(&program),
+                    program,
+                    args: rest,
+                    redirects: Vec::new(),
+                    assigned,
+                    span,
+                    background: call.background,
+                    wrappers,
+                    input: call.input.clone(),
+                    feed: call.feed.clone(),
+                    writes: Vec::new(),
+                    contained: call.contained || contained,
+                };
+                self.invoke(next, place, hops + 1)
+            }
+            Inner::Shell {
+                text,
+                origin,
+                contained,
+            } => {
+                let mut inner = self.inside(call, place);
+                inner.contained |= contained;
+                inner.origin = origin;
+                self.text(&text, &inner);
+                None
+            }
+            Inner::Foreign { text, span } => {
+                for line in foreign::shell_texts(&text) {
+                    let mut inner = self.inside(call, place);
+                    inner.origin = Origin::From(span);
+                    self.text(&line, &inner);
+                }
+                None
+            }
+        }
+    }
+
+    /// The place of code that the call runs.
+    fn inside<'t>(&self, call: &Call, place: &Place<'t>) -> Place<'t> {
+        Place {
+            wrappers: call.wrappers.clone(),
+            contained: call.contained,
+            background: call.background,
+            conditional: true,
+            feed: None,
+            ..place.clone()
+        }
+    }
+
+    fn follow_function(&mut self, call: &Call, place: &Place<'_>) {
+        let Some((body, origin)) = self.functions.get(&call.program.text).cloned() else {
+            return;
+        };
+        if self.active.contains(&call.program.text) || self.active.len() >= MOST_FRAMES {
+            return;
+        }
+        self.active.push(call.program.text.clone());
+        let arguments = call.args.iter().map(|arg| arg.text.clone()).collect();
+        let outer = std::mem::replace(&mut self.positional, arguments);
+        let mut inner = place.clone();
+        inner.feed.clone_from(&call.feed);
+        // The text of the body may be gone by now.
+        inner.origin = origin;
+        inner.text = "";
+        self.command(&body, &inner);
+        self.positional = outer;
+        self.active.pop();
+    }
+
+    fn follow_alias(&mut self, call: &Call, place: &Place<'_>) {
+        let Some(alias) = self.aliases.get(&call.program.text).cloned() else {
+            return;
+        };
+        if self.active.contains(&call.program.text) || self.active.len() >= MOST_FRAMES {
+            return;
+        }
+        self.active.push(call.program.text.clone());
+        let arguments: Vec<&str> = call.args.iter().map(|arg| arg.text.as_str()).collect();
+        let mut inner = self.inside(call, place);
+        inner.origin = Origin::From(call.span);
+        self.text(&format!("{alias} {}", arguments.join(" ")), &inner);
+        self.active.pop();
+    }
+
+    /// A file that was written by a literal and is run now.
+    fn follow_file(&mut self, call: &Call, place: &Place<'_>) {
+        if self.files.is_empty() {
+            return;
+        }
+        let Some(script) = unwrap::script_file(call) else {
+            return;
+        };
+        let Some(text) = self.files.get(plain_path(&script.text)).cloned() else {
+            return;
+        };
+        let mut inner = self.inside(call, place);
+        inner.origin = Origin::From(call.span);
+        self.text(&text, &inner);
+    }
+
+    fn remember_writes(&mut self, call: &Call, fed: &Feed, place: &Place<'_>) {
+        let Some(text) = &fed.text else { return };
+        for write in call
+            .writes
+            .iter()
+            .filter(|write| matches!(write.how, How::Redirect | How::Tee))
+        {
+            let path = plain_path(&write.path).to_owned();
+            if is_shell_file(&path) {
+                let mut inner = self.inside(call, place);
+                // Nothing runs yet: worth a question, not the floor.
+                inner.contained = true;
+                inner.origin = Origin::From(call.span);
+                self.text(text, &inner);
+            }
+            if !self.charge(text.len(), call.span) {
+                return;
+            }
+            let content = self.files.entry(path).or_default();
+            if content.len() + text.len() <= 64 * 1024 {
+                content.push_str(text);
+            }
+        }
+    }
+
+    fn fed_by(&mut self, call: &Call) -> Feed {
+        let scene = Scene {
+            setting: self.setting,
+            executable: &self.executable,
+        };
+        let mut feed = rules::feed(call, &scene);
+        feed.span = call.span;
+        let size = call.input_text().map_or(0, |(text, _)| text.len());
+        let cost = if call.name == "tr" { size * 64 } else { size };
+        if self.charge(cost, call.span) {
+            feed.text = literal_output(call);
+        }
+        match &call.feed {
+            Some(before) => feed.after(before),
+            None => feed,
+        }
+    }
+
+    /// What a compound command may hand to the next stage of a pipeline.
+    pub(super) fn feed_of_heard(&self, mark: usize, span: Span) -> Feed {
+        let heard = self.heard.get(mark..).unwrap_or_default();
+        let fetched = heard.iter().any(|name| rules::FETCHERS.contains(&name.as_str()));
+        Feed {
+            fetched,
+            span,
+            ..Feed::default()
+        }
+    }
+}
+
+fn plain_path(path: &str) -> &str {
+    path.strip_prefix("./").unwrap_or(path)
+}
+
+fn is_shell_file(path: &str) -> bool {
+    matches!(path.rsplit_once('.'), Some((_, "sh" | "bash" | "zsh" | "ksh")))
+}

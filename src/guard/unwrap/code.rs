@@ -1,0 +1,246 @@
+//! Shells and interpreters: where their code stands.
+
+use super::{Inner, joined};
+use crate::guard::call::{Call, is_group};
+use crate::guard::resolve::Value;
+
+pub(crate) const SHELLS: &[&str] = &[
+    "bash", "sh", "zsh", "ksh", "dash", "ash", "fish", "mksh", "rbash", "csh", "tcsh",
+];
+
+/// Interpreters with the options that take code.
+pub(crate) const INTERPRETERS: &[(&str, &[&str])] = &[
+    ("python", &["-c"]),
+    ("pypy", &["-c"]),
+    ("node", &["-e", "--eval", "-p", "--print", "-pe"]),
+    ("nodejs", &["-e", "--eval", "-p", "--print", "-pe"]),
+    ("bun", &["-e", "--eval", "-p", "--print"]),
+    ("deno", &[]),
+    ("perl", &["-e", "-E", "--eval"]),
+    ("ruby", &["-e"]),
+    ("php", &["-r"]),
+    ("lua", &["-e"]),
+    ("luajit", &["-e"]),
+    ("osascript", &["-e"]),
+    ("rscript", &["-e"]),
+    ("julia", &["-e", "-E", "--eval"]),
+    ("tclsh", &[]),
+    ("groovy", &["-e"]),
+    ("scala", &["-e"]),
+    ("elixir", &["-e"]),
+    ("pwsh", &["-c", "-command", "-file", "-f"]),
+    ("powershell", &["-c", "-command", "-file", "-f"]),
+];
+
+/// Options of interpreters and shells whose value is the next word.
+const VALUED: &[(&str, &[&str])] = &[
+    ("python", &["-W", "-X", "-Q", "--check-hash-based-pycs"]),
+    ("pypy", &["-W", "-X"]),
+    (
+        "node",
+        &["-r", "--require", "--import", "-C", "--conditions", "--loader"],
+    ),
+    ("perl", &["-I"]),
+    ("ruby", &["-I", "-r", "-C", "-E"]),
+    ("php", &["-c", "-d", "-z"]),
+    ("lua", &["-l"]),
+    ("bash", &["-O", "-o", "+O", "+o", "--rcfile", "--init-file"]),
+];
+
+pub(crate) fn is_shell(name: &str) -> bool {
+    SHELLS.contains(&name)
+}
+
+/// `python3.11` is `python`.
+pub(crate) fn is_interpreter(name: &str) -> Option<&'static str> {
+    let bare = name.trim_end_matches(|character: char| character.is_ascii_digit() || matches!(character, '.' | '-'));
+    INTERPRETERS
+        .iter()
+        .map(|(known, _)| *known)
+        .find(|known| *known == bare || *known == name)
+}
+
+fn valued(family: &str) -> &'static [&'static str] {
+    VALUED
+        .iter()
+        .find(|(name, _)| *name == family)
+        .map_or(&[], |(_, options)| options)
+}
+
+pub(super) fn unwrap(call: &Call, found: &mut Vec<Inner>) {
+    match call.name.as_str() {
+        "eval" => found.push(Inner::shell(&joined(&call.args))),
+        "trap" if call.args.len() > 1 => found.extend(call.operands().next().map(Inner::shell)),
+        "at" | "batch" | "crontab" if call.name != "crontab" || call.has(&["-"]).is_some() => {
+            input(call, found);
+        }
+        name if is_shell(name) => shell(call, found),
+        name => {
+            if let Some(family) = is_interpreter(name) {
+                foreign(call, family, found);
+            }
+        }
+    }
+}
+
+fn shell(call: &Call, found: &mut Vec<Inner>) {
+    if let Some(code) = shell_code(call) {
+        found.push(Inner::shell(code));
+    } else if reads_commands(call) {
+        input(call, found);
+    }
+}
+
+fn input(call: &Call, found: &mut Vec<Inner>) {
+    if let Some(input) = &call.input {
+        found.push(Inner::shell(&input.value));
+    } else if let Some((text, span)) = call.input_text() {
+        found.push(Inner::part(text, span));
+    }
+}
+
+/// The code of `bash -c CODE`, also in a bundle as in `-lc`.
+pub(crate) fn shell_code(call: &Call) -> Option<&Value> {
+    let mut at = 0;
+    while let Some(arg) = call.args.get(at) {
+        let text = arg.text.as_str();
+        if text == "--" || !(text.starts_with('-') || text.starts_with('+')) || text == "-" {
+            return None;
+        }
+        if is_group(text) && text.contains('c') && text.bytes().skip(1).all(|flag| flag.is_ascii_alphabetic()) {
+            // Options may stand between `-c` and its code.
+            let rest = call.args.get(at + 1..).unwrap_or_default();
+            return rest
+                .iter()
+                .find(|arg| !(is_group(&arg.text) && arg.text.len() < 8))
+                .or_else(|| rest.first());
+        }
+        let takes = valued("bash").contains(&text);
+        at += 1 + usize::from(takes);
+    }
+    None
+}
+
+/// A shell that reads its commands from standard input.
+pub(crate) fn reads_commands(call: &Call) -> bool {
+    match first_operand(call, "bash") {
+        None => shell_code(call).is_none() && call.has(&["--version", "--help"]).is_none(),
+        Some(operand) => {
+            matches!(operand.text.as_str(), "-" | "/dev/stdin" | "/proc/self/fd/0") || call.has(&["-s"]).is_some()
+        }
+    }
+}
+
+fn first_operand<'c>(call: &'c Call, family: &str) -> Option<&'c Value> {
+    let mut at = 0;
+    while let Some(arg) = call.args.get(at) {
+        let text = arg.text.as_str();
+        if text == "--" {
+            return call.args.get(at + 1);
+        }
+        if !(text.starts_with('-') || text.starts_with('+')) || text == "-" {
+            return Some(arg);
+        }
+        at += 1 + usize::from(valued(family).contains(&text));
+    }
+    None
+}
+
+/// The file that is run as a script.
+pub(crate) fn script_file(call: &Call) -> Option<&Value> {
+    match call.name.as_str() {
+        "source" | "." => call.args.first(),
+        name if is_shell(name) && shell_code(call).is_none() => first_operand(call, "bash"),
+        _ => Some(&call.program),
+    }
+}
+
+/// The code of `python -c CODE` and its like, with the option's place.
+pub(crate) fn inline_code<'c>(call: &'c Call, family: &str) -> Option<(&'c Value, Option<&'c Value>)> {
+    let options = INTERPRETERS
+        .iter()
+        .find(|(name, _)| *name == family)
+        .map_or(&[][..], |(_, options)| options);
+    if matches!(family, "deno" | "bun") {
+        let first = call.operands().next()?;
+        if family == "deno" && first.text == "eval" {
+            return Some((first, call.operands().nth(1)));
+        }
+    }
+    let mut at = 0;
+    while let Some(arg) = call.args.get(at) {
+        let text = arg.text.as_str();
+        if text == "--" || !text.starts_with('-') || text == "-" {
+            return None;
+        }
+        if takes_code(family, text, options) {
+            return Some((arg, call.args.get(at + 1)));
+        }
+        at += 1 + usize::from(valued(family).contains(&text));
+    }
+    None
+}
+
+fn takes_code(family: &str, text: &str, options: &[&str]) -> bool {
+    if matches!(family, "pwsh" | "powershell") {
+        return options.contains(&text.to_lowercase().as_str());
+    }
+    if let Some((name, _)) = text.split_once('=') {
+        return options.contains(&name);
+    }
+    if options.contains(&text) {
+        return true;
+    }
+    if !is_group(text) || family == "node" && text.len() > 3 {
+        return false;
+    }
+    bundled(family, text, options)
+}
+
+/// `-ne CODE`: a letter that takes code inside a bundle. A letter that takes a
+/// value ends the bundle before it (`-Wonce`, `-rjson`).
+fn bundled(family: &str, text: &str, options: &[&str]) -> bool {
+    let ending: &[char] = match family {
+        "python" | "pypy" => &['W', 'X', 'm', 'Q'],
+        "perl" => &['I', 'M', 'm', 'C', 'D', 'x', 'i', 'F'],
+        "ruby" => &['I', 'r', 'C', 'E', 'K', 'T', 'W', 'x', 'i', 'F'],
+        "php" => &['d', 'c', 'z', 'f'],
+        "lua" | "luajit" => &['l'],
+        _ => &[],
+    };
+    let letters = text.get(1..).unwrap_or_default();
+    for letter in letters.chars() {
+        if options
+            .iter()
+            .any(|option| option.len() == 2 && option.ends_with(letter))
+        {
+            return true;
+        }
+        if ending.contains(&letter) || !letter.is_ascii_alphanumeric() {
+            return false;
+        }
+    }
+    false
+}
+
+fn foreign(call: &Call, family: &str, found: &mut Vec<Inner>) {
+    let code = inline_code(call, family).and_then(|(option, code)| {
+        let attached = option
+            .text
+            .split_once('=')
+            .map(|(_, code)| (code.to_owned(), option.span));
+        attached.or_else(|| code.map(|code| (code.text.clone(), code.span)))
+    });
+    match code {
+        Some((text, span)) => found.push(Inner::Foreign { text, span }),
+        None if first_operand(call, family).is_none_or(|operand| operand.text == "-") => {
+            if let Some((text, span)) = call.input_text() {
+                found.push(Inner::Foreign {
+                    text: text.to_owned(),
+                    span,
+                });
+            }
+        }
+        None => {}
+    }
+}

@@ -1,0 +1,200 @@
+//! Everyday tools with an option that runs a program.
+
+use super::Inner;
+use crate::guard::call::Call;
+use crate::guard::resolve::Value;
+
+/// Program, options whose value is run.
+pub(crate) const PROGRAM_OPTIONS: &[(&str, &[&str])] = &[
+    ("sort", &["--compress-program"]),
+    ("rg", &["--pre", "--hostname-bin"]),
+    ("ag", &["--pager"]),
+    ("man", &["-P", "--pager", "-H", "--html"]),
+    (
+        "tar",
+        &[
+            "--to-command",
+            "-I",
+            "--use-compress-program",
+            "--rsh-command",
+            "--info-script",
+            "--new-volume-script",
+        ],
+    ),
+    ("bsdtar", &["--use-compress-program"]),
+    ("rsync", &["-e", "--rsh", "--rsync-path"]),
+    ("scp", &["-S"]),
+    ("sftp", &["-S"]),
+    ("zip", &["-TT", "--unzip-command"]),
+    (
+        "git",
+        &[
+            "--upload-pack",
+            "--receive-pack",
+            "--open-files-in-pager",
+            "--exec",
+            "-O",
+            "-x",
+        ],
+    ),
+    ("pdftex", &["--shell-escape"]),
+    ("nc", &["-e", "-c"]),
+    ("ncat", &["-e", "-c", "--exec", "--sh-exec"]),
+];
+
+pub(super) fn unwrap(call: &Call, found: &mut Vec<Inner>) {
+    match call.name.as_str() {
+        "find" | "gfind" | "fd" | "fdfind" => find(call, found),
+        "awk" | "gawk" | "mawk" | "nawk" => awk(call, found),
+        "git" => git(call, found),
+        "vim" | "vi" | "nvim" | "ex" | "view" => editor(call, found),
+        "tar" | "gtar" => checkpoint(call, found),
+        "make" | "gmake" => make(call, found),
+        _ => {}
+    }
+    // `-O`, `-x` and `--exec` of git are programs in some subcommands only.
+    if let Some((_, options)) = PROGRAM_OPTIONS
+        .iter()
+        .find(|(name, _)| *name == call.name && *name != "git")
+    {
+        for (text, value) in call.option_texts(options) {
+            found.push(part_or_whole(text, value));
+        }
+    }
+}
+
+fn part_or_whole(text: &str, value: &Value) -> Inner {
+    if text.len() == value.text.len() {
+        Inner::shell(value)
+    } else {
+        Inner::part(text, value.span)
+    }
+}
+
+/// `-exec cmd … ;` and its three like; `fd -x`.
+fn find(call: &Call, found: &mut Vec<Inner>) {
+    let fd = call.name.starts_with("fd");
+    let mut at = 0;
+    while let Some(arg) = call.args.get(at) {
+        at += 1;
+        let starts = match arg.text.as_str() {
+            "-exec" | "-execdir" | "-ok" | "-okdir" => !fd,
+            "-x" | "-X" | "--exec" | "--exec-batch" => fd,
+            _ => false,
+        };
+        if starts {
+            let tail = call.args.get(at..).unwrap_or_default();
+            let length = tail
+                .iter()
+                .position(|word| matches!(word.text.as_str(), ";" | "+"))
+                .unwrap_or(tail.len());
+            found.push(Inner::argv(call, tail.get(..length).unwrap_or_default()));
+            at += length;
+        }
+    }
+}
+
+fn awk(call: &Call, found: &mut Vec<Inner>) {
+    if let Some(program) = call.operands().next().filter(|_| call.has(&["-f"]).is_none()) {
+        found.push(Inner::Foreign {
+            text: program.text.clone(),
+            span: program.span,
+        });
+    }
+}
+
+/// `git -c alias.x='!cmd' x`, `git -c core.pager=cmd`, and options that run.
+fn git(call: &Call, found: &mut Vec<Inner>) {
+    for (text, value) in call.option_texts(&["-c"]) {
+        let Some((name, code)) = text.split_once('=') else {
+            continue;
+        };
+        let lower = name.to_lowercase();
+        if lower.starts_with("alias.") {
+            if let Some(code) = code.strip_prefix('!') {
+                found.push(Inner::part(code, value.span));
+            }
+        } else if runs_program(&lower) {
+            found.push(Inner::part(code, value.span));
+        }
+    }
+    let subcommand = call.operands().next().map(|arg| arg.text.as_str());
+    let options: &[&str] = match subcommand {
+        Some("rebase") => &["-x", "--exec"],
+        Some("grep") => &["--open-files-in-pager"],
+        _ => &["--upload-pack", "--receive-pack"],
+    };
+    for (text, value) in call.option_texts(options) {
+        found.push(part_or_whole(text, value));
+    }
+    if let (Some("bisect"), Some(run)) = (subcommand, call.args.iter().position(|arg| arg.text == "run")) {
+        found.push(Inner::argv(call, call.args.get(run + 1..).unwrap_or_default()));
+    }
+    if let (Some("submodule"), Some(each)) = (subcommand, call.args.iter().position(|arg| arg.text == "foreach")) {
+        found.push(Inner::shell(&super::joined(
+            call.args.get(each + 1..).unwrap_or_default(),
+        )));
+    }
+}
+
+/// Settings of git whose value is a command.
+pub(crate) fn runs_program(setting: &str) -> bool {
+    matches!(
+        setting,
+        "core.pager"
+            | "core.editor"
+            | "core.sshcommand"
+            | "core.fsmonitor"
+            | "core.hookspath"
+            | "diff.external"
+            | "sequence.editor"
+            | "gpg.program"
+            | "credential.helper"
+    ) || setting.starts_with("pager.")
+        || (setting.starts_with("filter.")
+            || setting.starts_with("diff.")
+            || setting.starts_with("difftool.")
+            || setting.starts_with("mergetool."))
+            && (setting.ends_with(".cmd")
+                || setting.ends_with(".clean")
+                || setting.ends_with(".smudge")
+                || setting.ends_with(".command")
+                || setting.ends_with(".textconv"))
+}
+
+/// `vim -c '!cmd'` and `+!cmd`.
+fn editor(call: &Call, found: &mut Vec<Inner>) {
+    let commands = call.option_texts(&["-c", "--cmd"]);
+    let plus = call
+        .args
+        .iter()
+        .filter_map(|arg| arg.text.strip_prefix('+').map(|text| (text, arg)));
+    for (text, value) in commands.chain(plus) {
+        let text = text.trim_start_matches([':', ' ']);
+        if let Some(code) = text
+            .strip_prefix('!')
+            .or_else(|| text.split_once('!').map(|(_, code)| code))
+        {
+            found.push(Inner::part(code, value.span));
+        }
+    }
+}
+
+fn checkpoint(call: &Call, found: &mut Vec<Inner>) {
+    for (text, value) in call.option_texts(&["--checkpoint-action"]) {
+        if let Some(code) = text.strip_prefix("exec=") {
+            found.push(Inner::part(code, value.span));
+        }
+    }
+}
+
+/// `make -f -` reads rules from its input: the indented lines are commands.
+fn make(call: &Call, found: &mut Vec<Inner>) {
+    let from_input = call
+        .option_texts(&["-f", "--file", "--makefile"])
+        .any(|(text, _)| matches!(text, "-" | "/dev/stdin"));
+    if let Some((text, span)) = call.input_text().filter(|_| from_input) {
+        let lines: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix('\t')).collect();
+        found.push(Inner::part(&lines.join("\n"), span));
+    }
+}
