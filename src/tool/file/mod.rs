@@ -1,1 +1,14 @@
 //! Toolset `file`: the files of a session's workspace.
+//!
+//! Every file is opened through the session's [`crate::environment::Workspace`],
+//! which no path leaves; the refusals here are a second line that judges by
+//! name.
+
+mod binary;
+mod display;
+mod page;
+mod read_file;
+mod similar;
+mod syntax;
+mod target;
+mod write_file;
