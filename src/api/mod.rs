@@ -1,3 +1,88 @@
-//! HTTP only. No SQL, no tool logic.
+//! HTTP only: who calls, what is asked, how it is answered. No SQL, no tool
+//! logic: a handler reads the request, calls the engine or the store once, and
+//! converts. Layers around every route are put together in [`router`].
 
 pub mod auth;
+pub mod caller;
+mod describe;
+pub mod failure;
+pub mod hosts;
+mod json;
+mod native;
+pub mod origins;
+pub mod page;
+pub mod path;
+pub mod payload;
+pub mod query;
+mod request_id;
+mod security;
+pub mod state;
+
+use std::any::Any;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use http::header::AUTHORIZATION;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::sensitive_headers::SetSensitiveRequestHeadersLayer;
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::model::problem::ProblemCode;
+
+use failure::Failure;
+use state::ApiState;
+
+/// The whole HTTP surface. Layers apply from the last to the first.
+pub fn router(state: ApiState) -> Router {
+    let (routes, _) = surface().split_for_parts();
+    routes
+        .fallback(no_such_path)
+        .method_not_allowed_fallback(no_such_method)
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn_with_state(state.clone(), origins::layer))
+        .layer(from_fn_with_state(state.clone(), hosts::layer))
+        .layer(from_fn(failure::as_problem))
+        .layer(state.origins.cors())
+        .layer(from_fn(security::layer))
+        .layer(from_fn_with_state(state.clone(), request_id::layer))
+        .layer(SetSensitiveRequestHeadersLayer::new([AUTHORIZATION]))
+        .with_state(state)
+}
+
+/// The OpenAPI document of the native surface.
+pub fn document() -> utoipa::openapi::OpenApi {
+    let (_, document) = surface().split_for_parts();
+    describe::complete(document)
+}
+
+fn surface() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::with_openapi(describe::about()).merge(native::routes())
+}
+
+async fn no_such_path() -> Failure {
+    Failure::new(
+        ProblemCode::NotFound,
+        "there is nothing at this path; `/openapi.json` lists what there is",
+    )
+}
+
+async fn no_such_method(request: Request) -> Failure {
+    Failure::new(
+        ProblemCode::MethodNotAllowed,
+        format!(
+            "`{}` is not possible here; the header `Allow` lists what is",
+            request.method()
+        ),
+    )
+}
+
+fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
+    let said = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no message");
+    Failure::internal(format!("a handler panicked: {said}")).into_response()
+}

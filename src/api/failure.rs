@@ -1,0 +1,190 @@
+//! The only error a handler returns. It travels outwards inside the response;
+//! the layer of the surface writes the body ([`as_problem`] for the native one)
+//! and logs the cause of a 5xx once, with the request's id. What a cause says is
+//! never shown.
+
+use std::error::Error;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderValue, StatusCode};
+
+use crate::model::problem::{Problem, ProblemCode};
+use crate::store::StoreError;
+
+use super::request_id;
+
+/// Boxed, so that results of handlers stay small.
+#[derive(Clone, Debug)]
+pub struct Failure(Box<Inner>);
+
+#[derive(Clone, Debug)]
+struct Inner {
+    problem: Problem,
+    retry_after: Option<Duration>,
+    cause: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+/// How soon a request that met an unavailable store may come again.
+const STORE_RETRY: Duration = Duration::from_secs(1);
+/// How soon a peer or a successor can be expected behind the same address.
+const DRAIN_RETRY: Duration = Duration::from_secs(5);
+
+impl Failure {
+    pub fn new(code: ProblemCode, detail: impl Into<String>) -> Self {
+        Problem::new(code, detail).into()
+    }
+
+    /// Absent and foreign things are told apart nowhere.
+    pub fn not_found(what: &str) -> Self {
+        Self::new(
+            ProblemCode::NotFound,
+            format!("there is no such {what}, or it is not yours to see"),
+        )
+    }
+
+    /// The request names something that cannot be used; `pointer` is a JSON
+    /// pointer into the body, or the name of a parameter or header.
+    pub fn field(pointer: &str, detail: impl Into<String>) -> Self {
+        let detail = detail.into();
+        let place = if pointer.is_empty() { "the body" } else { pointer };
+        let whole = format!("`{place}`: {detail}");
+        Problem::new(ProblemCode::InvalidRequest, whole)
+            .with_field(pointer, detail)
+            .into()
+    }
+
+    pub fn invalid_cursor(parameter: &str, detail: impl Into<String>) -> Self {
+        let detail = detail.into();
+        Problem::new(ProblemCode::InvalidCursor, format!("`{parameter}`: {detail}"))
+            .with_field(parameter, detail)
+            .into()
+    }
+
+    /// A bug of ours: the client learns nothing but the request's id.
+    pub fn internal(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        let problem = Problem::new(
+            ProblemCode::Internal,
+            "the server failed to answer; its log has the cause under this request id",
+        );
+        Self::from(problem).with_cause(cause)
+    }
+
+    pub fn draining() -> Self {
+        Self::new(
+            ProblemCode::Draining,
+            "the server is shutting down and takes no new work; try again",
+        )
+        .retry_after(DRAIN_RETRY)
+    }
+
+    pub fn retry_after(mut self, span: Duration) -> Self {
+        self.0.retry_after = Some(span);
+        self
+    }
+
+    fn with_cause(mut self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.0.cause = Some(Arc::from(cause.into()));
+        self
+    }
+
+    pub fn problem(&self) -> &Problem {
+        &self.0.problem
+    }
+
+    pub fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.0.problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// Writes the cause of a failure that is ours to the log.
+    fn log(&self, request_id: &str) {
+        let Some(cause) = &self.0.cause else { return };
+        let (code, cause) = (self.0.problem.code, chain(cause.as_ref()));
+        if code == ProblemCode::Internal {
+            tracing::error!(request_id, cause, "a request failed");
+        } else {
+            tracing::warn!(request_id, ?code, cause, "a request could not be served");
+        }
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        Self(Box::new(Inner {
+            problem,
+            retry_after: None,
+            cause: None,
+        }))
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(_) => Self::new(
+                ProblemCode::StoreUnavailable,
+                "the store cannot be reached at the moment; nothing was changed, try again",
+            )
+            .retry_after(STORE_RETRY)
+            .with_cause(error),
+            other => Self::internal(other),
+        }
+    }
+}
+
+/// Carries the failure outwards; the surface's own layer writes the body.
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let mut response = self.status().into_response();
+        let headers = response.headers_mut();
+        if let Some(span) = self.0.retry_after {
+            headers.insert(RETRY_AFTER, HeaderValue::from(span.as_secs().max(1)));
+        }
+        if self.0.problem.code == ProblemCode::Unauthenticated {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// The native surface's layer: failures become `application/problem+json`.
+pub async fn as_problem(request: Request, next: Next) -> Response {
+    let request_id = request_id::of(request.extensions());
+    let mut response = next.run(request).await;
+    let Some(failure) = response.extensions_mut().remove::<Failure>() else {
+        return response;
+    };
+    failure.log(&request_id);
+    let mut problem = failure.0.problem;
+    problem.request_id = Some(request_id);
+    // A problem is made of texts and JSON values and always serialises.
+    let body = serde_json::to_vec(&problem).unwrap_or_default();
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    *response.body_mut() = Body::from(body);
+    response
+}
+
+/// An error and what caused it, in one line.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let said = cause.to_string();
+        // Some errors repeat their cause in their own text.
+        if !text.contains(&said) {
+            // Writing to a String cannot fail.
+            let _written = write!(text, ": {said}");
+        }
+        next = cause.source();
+    }
+    text
+}
