@@ -2,6 +2,7 @@
 //! them. It owns no turn's state; that is the owner task's, or the store's.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -187,7 +188,14 @@ impl Engine {
     /// transaction.
     pub(super) fn spawn(&self, tenant: TenantId, state: State) {
         let (turn, epoch) = (state.turn.turn_id, state.turn.epoch);
-        self.running().insert(turn, Running { epoch });
+        match self.running().entry(turn) {
+            // Claimed once, run once.
+            Entry::Occupied(running) if epoch <= running.get().epoch => return,
+            Entry::Occupied(mut running) => running.get_mut().epoch = epoch,
+            Entry::Vacant(place) => {
+                place.insert(Running { epoch });
+            }
+        }
         let engine = self.clone();
         self.0.tasks.spawn(async move {
             let owned = owner::Owned::new(&engine, tenant, state);

@@ -17,5 +17,6 @@ mod run;
 pub mod segments;
 pub mod state;
 pub mod step;
+mod unclear;
 mod watch;
 pub mod world;

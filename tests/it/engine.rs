@@ -26,10 +26,13 @@ fn a_plain_turn_streams_and_is_stored() {
         assert_eq!(shown[0], "stream.hello");
         assert_eq!(shown[1], "turn.started");
         assert_eq!(shown.last().unwrap(), "turn.completed");
-        let joined: String = frames.iter().filter_map(|frame| match &frame.event.body {
-            EventBody::MessageDelta(data) => Some(data.text.as_str()),
-            _ => None,
-        }).collect();
+        let joined: String = frames
+            .iter()
+            .filter_map(|frame| match &frame.event.body {
+                EventBody::MessageDelta(data) => Some(data.text.as_str()),
+                _ => None,
+            })
+            .collect();
         let messages = server.messages(session).await;
         assert_eq!(messages.len(), 2);
         assert_eq!(joined, text_of(&messages[1].content));
@@ -43,7 +46,10 @@ fn a_command_runs_and_its_result_reaches_the_model() {
     on_both(async |place| {
         let server = place.start().await;
         let session = server.session().await.id;
-        let turn = server.turn(session, &format!("{}\n/then\n/say done", terminal("echo hello"))).await.turn;
+        let turn = server
+            .turn(session, &format!("{}\n/then\n/say done", terminal("echo hello")))
+            .await
+            .turn;
         let frames = server.frames(session, turn.id).await;
         let shown = names(&frames).join(" ");
         assert!(shown.contains("tool_call.proposed tool_call.started"), "{shown}");
@@ -56,12 +62,24 @@ fn a_command_runs_and_its_result_reaches_the_model() {
 }
 
 fn answer(choice: Choice) -> AnswerRequest {
-    AnswerRequest { choice, digest: None, reason: None, stop_turn: false, by: "tester".to_owned() }
+    AnswerRequest {
+        choice,
+        digest: None,
+        reason: None,
+        stop_turn: false,
+        by: "tester".to_owned(),
+    }
 }
 
-async fn pending(server: &Server, session: hermes_server::model::id::SessionId) -> Vec<hermes_server::model::approval::Approval> {
+async fn pending(
+    server: &Server,
+    session: hermes_server::model::id::SessionId,
+) -> Vec<hermes_server::model::approval::Approval> {
     let read = server.scope.read(move |mut rows| {
-        Box::pin(async move { rows.approvals(Some(session), Some(ApprovalStatus::Pending), None, 100).await })
+        Box::pin(async move {
+            rows.approvals(Some(session), Some(ApprovalStatus::Pending), None, 100)
+                .await
+        })
     });
     let mut found = read.await.unwrap();
     found.reverse();
@@ -73,13 +91,22 @@ fn a_dangerous_command_waits_for_a_person() {
     on_both(async |place| {
         let server = place.start().await;
         let session = server.session().await.id;
-        let turn = server.turn(session, &format!("{}\n/then\n/say done", guarded("a"))).await.turn;
-        server.wait_for(session, |body| matches!(body, EventBody::TurnWaiting(_))).await;
+        let turn = server
+            .turn(session, &format!("{}\n/then\n/say done", guarded("a")))
+            .await
+            .turn;
+        server
+            .wait_for(session, |body| matches!(body, EventBody::TurnWaiting(_)))
+            .await;
         assert_eq!(lines(&server.workspace(session).join("a")), 0);
         assert_eq!(server.engine.executing(), 0, "a parked turn has no task");
         let asked = pending(&server, session).await;
         assert_eq!(asked.len(), 1);
-        server.engine.decide(&server.scope, asked[0].id, answer(Choice::Once)).await.unwrap();
+        server
+            .engine
+            .decide(&server.scope, asked[0].id, answer(Choice::Once))
+            .await
+            .unwrap();
         let frames = server.frames(session, turn.id).await;
         assert_eq!(lines(&server.workspace(session).join("a")), 1, "{:?}", names(&frames));
         check_transcript(&server.messages(session).await);
@@ -93,10 +120,18 @@ fn a_denied_call_is_told_to_the_model_and_the_turn_goes_on() {
     on_both(async |place| {
         let server = place.start().await;
         let session = server.session().await.id;
-        let turn = server.turn(session, &format!("{}\n/then\n/say understood", guarded("a"))).await.turn;
-        server.wait_for(session, |body| matches!(body, EventBody::TurnWaiting(_))).await;
+        let turn = server
+            .turn(session, &format!("{}\n/then\n/say understood", guarded("a")))
+            .await
+            .turn;
+        server
+            .wait_for(session, |body| matches!(body, EventBody::TurnWaiting(_)))
+            .await;
         let asked = pending(&server, session).await;
-        let deny = AnswerRequest { reason: Some("not today".to_owned()), ..answer(Choice::Deny) };
+        let deny = AnswerRequest {
+            reason: Some("not today".to_owned()),
+            ..answer(Choice::Deny)
+        };
         server.engine.decide(&server.scope, asked[0].id, deny).await.unwrap();
         server.frames(session, turn.id).await;
         let messages = server.messages(session).await;
@@ -114,12 +149,22 @@ fn siblings_run_while_one_call_waits_and_decisions_bind_to_ids() {
         let session = server.session().await.id;
         let script = format!("{}\n{}\n/then\n/say done", guarded("first"), guarded("second"));
         let turn = server.turn(session, &script).await.turn;
-        server.wait_for(session, |body| matches!(body, EventBody::TurnWaiting(_))).await;
+        server
+            .wait_for(session, |body| matches!(body, EventBody::TurnWaiting(_)))
+            .await;
         let asked = pending(&server, session).await;
         assert_eq!(asked.len(), 2);
         // The second is allowed first: stored, but it may not overtake.
-        server.engine.decide(&server.scope, asked[1].id, answer(Choice::Once)).await.unwrap();
-        server.engine.decide(&server.scope, asked[0].id, answer(Choice::Deny)).await.unwrap();
+        server
+            .engine
+            .decide(&server.scope, asked[1].id, answer(Choice::Once))
+            .await
+            .unwrap();
+        server
+            .engine
+            .decide(&server.scope, asked[0].id, answer(Choice::Deny))
+            .await
+            .unwrap();
         server.frames(session, turn.id).await;
         assert_eq!(lines(&server.workspace(session).join("first")), 0);
         assert_eq!(lines(&server.workspace(session).join("second")), 1);
@@ -133,14 +178,26 @@ fn a_cancel_ends_a_running_command_and_keeps_the_transcript_valid() {
     on_both(async |place| {
         let server = place.start().await;
         let session = server.session().await.id;
-        let turn = server.turn(session, &format!("{}\n{}", terminal("echo begun; sleep 60"), mark("b"))).await.turn;
-        server.wait_for(session, |body| matches!(body, EventBody::ToolCallOutputDelta(_))).await;
-        server.engine.cancel_turn(&server.scope, session, turn.id).await.unwrap();
+        let turn = server
+            .turn(session, &format!("{}\n{}", terminal("echo begun; sleep 60"), mark("b")))
+            .await
+            .turn;
+        server
+            .wait_for(session, |body| matches!(body, EventBody::ToolCallOutputDelta(_)))
+            .await;
+        server
+            .engine
+            .cancel_turn(&server.scope, session, turn.id)
+            .await
+            .unwrap();
         let frames = server.frames(session, turn.id).await;
         assert_eq!(names(&frames).last().unwrap(), "turn.cancelled");
         let messages = server.messages(session).await;
         check_transcript(&messages);
-        assert!(text_of(&messages[2].content).contains("begun"), "partial output is kept: {messages:?}");
+        assert!(
+            text_of(&messages[2].content).contains("begun"),
+            "partial output is kept: {messages:?}"
+        );
         assert_eq!(messages[1].tool_calls[1].status, CallStatus::Cancelled);
         assert_eq!(lines(&server.workspace(session).join("b")), 0);
         check_log(&server.log(session).await);
@@ -159,7 +216,12 @@ fn a_queued_turn_begins_when_the_first_one_ends() {
         server.frames(session, first.id).await;
         let frames = server.frames(session, second.id).await;
         assert_eq!(names(&frames)[1..3], ["turn.queued", "turn.started"]);
-        let said: Vec<String> = server.messages(session).await.iter().map(|message| text_of(&message.content)).collect();
+        let said: Vec<String> = server
+            .messages(session)
+            .await
+            .iter()
+            .map(|message| text_of(&message.content))
+            .collect();
         assert_eq!(said, ["/sleep 100\n/say one", "one", "/say two", "two"]);
         check_log(&server.log(session).await);
         server.stop().await;
@@ -183,13 +245,25 @@ fn commits_are_as_few_as_promised() {
             let frames = server.frames(session, turn.id).await;
             assert_eq!(name(&frames.last().unwrap().event), "turn.completed");
             let labels = seen.lock().unwrap().clone();
-            labels.into_iter().filter(|label| !label.starts_with("process")).collect::<Vec<_>>()
+            labels
+                .into_iter()
+                .filter(|label| !label.starts_with("process"))
+                .collect::<Vec<_>>()
         };
         assert_eq!(commits("/say hi").await, ["create_turn", "answer"]);
         let one = commits(&format!("{}\n/then\n/say done", mark("a"))).await;
         assert_eq!(one, ["create_turn", "answer", "results", "answer"]);
-        let three = commits(&format!("{}\n{}\n{}\n/then\n/say done", mark("a"), mark("b"), mark("c"))).await;
-        assert_eq!(three, ["create_turn", "answer", "results", "results", "results", "answer"]);
+        let three = commits(&format!(
+            "{}\n{}\n{}\n/then\n/say done",
+            mark("a"),
+            mark("b"),
+            mark("c")
+        ))
+        .await;
+        assert_eq!(
+            three,
+            ["create_turn", "answer", "results", "results", "results", "answer"]
+        );
         let read = "/tool read_file {\"path\": \"none\"}\n/tool read_file {\"path\": \"nothing\"}";
         let parallel = commits(&format!("{read}\n/then\n/say done")).await;
         assert_eq!(parallel, ["create_turn", "answer", "results", "answer"]);

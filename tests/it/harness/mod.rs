@@ -43,7 +43,11 @@ pub struct Server {
 
 /// Runs a test on SQLite, and on Postgres where `TEST_DATABASE_URL` names one.
 pub fn on_both<F: Future<Output = ()>>(test: impl Fn(Place) -> F) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         test(Place::sqlite()).await;
         match Place::postgres().await {
@@ -63,7 +67,9 @@ impl Place {
         let name = format!("it_{:032x}", Clock::system().uuid());
         let mut link = sqlx::PgConnection::connect(&server).await.unwrap();
         // The name is made of hexadecimal digits.
-        link.execute(AssertSqlSafe(format!("create database {name}"))).await.unwrap();
+        link.execute(AssertSqlSafe(format!("create database {name}")))
+            .await
+            .unwrap();
         link.close().await.unwrap();
         Some(Self::new(Some(with_database(&server, &name))))
     }
@@ -77,7 +83,12 @@ impl Place {
         config.store.url = database.clone().map(Secret::new);
         config.lease.duration = Duration::from_secs(10);
         config.agent.retry_base = Duration::from_millis(10);
-        Self { directory, database, clock, config }
+        Self {
+            directory,
+            database,
+            clock,
+            config,
+        }
     }
 
     pub fn is_postgres(&self) -> bool {
@@ -144,7 +155,10 @@ impl Server {
     }
 
     pub async fn turn(&self, session: SessionId, text: &str) -> CreatedTurn {
-        self.engine.create_turn(&self.scope, session, new_turn(text)).await.unwrap()
+        self.engine
+            .create_turn(&self.scope, session, new_turn(text))
+            .await
+            .unwrap()
     }
 
     pub async fn try_turn(&self, session: SessionId, text: &str) -> Result<CreatedTurn, EngineError> {
@@ -152,7 +166,10 @@ impl Server {
     }
 
     pub async fn enqueue(&self, session: SessionId, text: &str) -> CreatedTurn {
-        let new = NewTurn { on_busy: OnBusy::Enqueue, ..new_turn(text) };
+        let new = NewTurn {
+            on_busy: OnBusy::Enqueue,
+            ..new_turn(text)
+        };
         self.engine.create_turn(&self.scope, session, new).await.unwrap()
     }
 
@@ -204,12 +221,16 @@ impl Server {
 
     /// Durable events of the session, all of them.
     pub async fn log(&self, session: SessionId) -> Vec<Event> {
-        let read = self.scope.read(move |mut rows| Box::pin(async move { rows.events(session, None, 0, 10_000).await }));
+        let read = self
+            .scope
+            .read(move |mut rows| Box::pin(async move { rows.events(session, None, 0, 10_000).await }));
         read.await.unwrap().unwrap()
     }
 
     pub async fn messages(&self, session: SessionId) -> Vec<Message> {
-        let read = self.scope.read(move |mut rows| Box::pin(async move { rows.messages(session, -1, 1000).await }));
+        let read = self
+            .scope
+            .read(move |mut rows| Box::pin(async move { rows.messages(session, -1, 1000).await }));
         read.await.unwrap().into_iter().map(|(_, message)| message).collect()
     }
 
@@ -235,11 +256,16 @@ pub fn names(frames: &[Frame]) -> Vec<String> {
 }
 
 pub fn name(event: &Event) -> String {
-    serde_json::to_value(&event.body).unwrap()["type"].as_str().unwrap().to_owned()
+    serde_json::to_value(&event.body).unwrap()["type"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 pub fn lines(path: &Path) -> usize {
-    std::fs::read_to_string(path).map(|text| text.lines().count()).unwrap_or(0)
+    std::fs::read_to_string(path)
+        .map(|text| text.lines().count())
+        .unwrap_or(0)
 }
 
 /// A probe from a closure.

@@ -30,7 +30,11 @@ pub fn check_transcript(messages: &[Message]) {
             Role::Tool => {
                 assert!(!open.is_empty(), "a result without a call: {message:?}");
                 let expected = open.remove(0);
-                assert_eq!(message.tool_call_id.unwrap().to_string(), expected, "results in call order");
+                assert_eq!(
+                    message.tool_call_id.unwrap().to_string(),
+                    expected,
+                    "results in call order"
+                );
             }
             _ => {
                 assert!(open.is_empty(), "calls without results: {open:?}");
@@ -57,7 +61,10 @@ pub fn check_log(log: &[Event]) {
 }
 
 pub fn is_terminal(body: &EventBody) -> bool {
-    matches!(body, EventBody::TurnCompleted(_) | EventBody::TurnFailed(_) | EventBody::TurnCancelled(_))
+    matches!(
+        body,
+        EventBody::TurnCompleted(_) | EventBody::TurnFailed(_) | EventBody::TurnCancelled(_)
+    )
 }
 
 pub fn terminal_events(log: &[Event]) -> usize {

@@ -1,0 +1,208 @@
+//! Approvals: answered by a person, or by nobody in time.
+
+use serde_json::json;
+
+use super::AnswerRequest;
+use super::{EngineError, Verdict};
+use crate::model::approval::{Approval, ApprovalStatus};
+use crate::model::id::{ApprovalId, SessionId, TenantId};
+use crate::model::problem::{Problem, ProblemCode};
+use crate::model::record::SessionRecord;
+use crate::store::{Rows, Scope, StoreError};
+use crate::turn::commit::{self, Carried};
+use crate::turn::engine::Engine;
+use crate::turn::step::DecisionIn;
+
+impl Engine {
+    /// Answers an approval. The first answer wins; giving the same one again is
+    /// no error.
+    pub async fn decide(&self, scope: &Scope, id: ApprovalId, answer: AnswerRequest) -> Verdict<Approval> {
+        let engine = self.clone();
+        let given = answer.clone();
+        let decided = scope.write("decide", move |mut rows| {
+            Box::pin(async move { answer_within(&mut rows, &engine, id, answer).await })
+        });
+        let decided = match decided.await {
+            Err(error @ StoreError::Unclear(_)) => return self.after_unclear_decision(scope, id, &given, error).await,
+            decided => decided?,
+        };
+        match decided {
+            Answered::Now(approval, carried) => {
+                self.spawn_woken(scope.tenant(), *carried);
+                Ok(*approval)
+            }
+            Answered::Already(approval) => Ok(*approval),
+            Answered::TooLate(problem, carried) => {
+                self.spawn_woken(scope.tenant(), *carried);
+                Err(EngineError::Refused(problem))
+            }
+            Answered::Refused(problem) => Err(EngineError::Refused(problem)),
+            Answered::NotFound => Err(EngineError::NotFound("approval")),
+        }
+    }
+
+    /// Settles an approval whose time is over, unless somebody was faster.
+    pub async fn expire_approval(&self, tenant: TenantId, session: SessionId, id: ApprovalId) -> Verdict<()> {
+        let engine = self.clone();
+        let scope = self.store().scope(tenant);
+        let expired = scope.write("expire", move |mut rows| {
+            Box::pin(async move {
+                let Some(session) = rows.lock_session_even_deleted(session).await? else {
+                    return Ok(None);
+                };
+                let Some(approval) = rows.approval(id).await? else {
+                    return Ok(None);
+                };
+                let due = approval.expires_at.is_some_and(|at| at <= engine.clock().now());
+                if approval.status != ApprovalStatus::Pending || !due {
+                    return Ok(None);
+                }
+                expire_within(&mut rows, &engine, session, &approval).await
+            })
+        });
+        let expired = expired.await;
+        if let Err(StoreError::Unclear(_)) = expired {
+            self.adopt(&scope, session).await;
+        }
+        if let Some(carried) = expired? {
+            self.spawn_woken(tenant, carried);
+        }
+        Ok(())
+    }
+}
+
+enum Answered {
+    Now(Box<Approval>, Box<Carried>),
+    Already(Box<Approval>),
+    TooLate(Problem, Box<Carried>),
+    Refused(Problem),
+    NotFound,
+}
+
+async fn answer_within(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    id: ApprovalId,
+    answer: AnswerRequest,
+) -> Result<Answered, StoreError> {
+    let Some(seen) = rows.approval(id).await? else {
+        return Ok(Answered::NotFound);
+    };
+    let Some(session) = rows.lock_session(seen.session_id).await? else {
+        return Ok(Answered::NotFound);
+    };
+    // What counts is what stands under the lock.
+    let Some(approval) = rows.approval(id).await? else {
+        return Ok(Answered::NotFound);
+    };
+    let Some(turn) = rows.turn(approval.session_id, approval.turn_id).await? else {
+        return Ok(Answered::NotFound);
+    };
+    if approval.status != ApprovalStatus::Pending {
+        return Ok(already(approval, &answer));
+    }
+    if turn.cancel_requested || turn.status.is_terminal() {
+        let problem = Problem::new(
+            ProblemCode::TurnNotActive,
+            "the turn is being cancelled; nothing of it runs any more",
+        );
+        return Ok(Answered::Refused(
+            problem.with_context(json!({"turn_id": turn.turn_id})),
+        ));
+    }
+    if approval.expires_at.is_some_and(|at| at <= engine.clock().now()) {
+        let Some(carried) = expire_within(rows, engine, session, &approval).await? else {
+            return Ok(Answered::NotFound);
+        };
+        let expired = Approval {
+            status: ApprovalStatus::Expired,
+            ..approval
+        };
+        return Ok(Answered::TooLate(resolved_problem(&expired), Box::new(carried)));
+    }
+    if let Some(problem) = unacceptable(&approval, &answer) {
+        return Ok(Answered::Refused(problem));
+    }
+    let decision = DecisionIn {
+        choice: answer.choice,
+        reason: answer.reason,
+        by: answer.by,
+        stop_turn: answer.stop_turn,
+    };
+    let state = commit::load(rows, session, turn).await?;
+    let carried = commit::carry_out(rows, engine, state, None, |step| step.decide(id, decision)).await?;
+    let settled = carried
+        .state
+        .approvals
+        .iter()
+        .find(|approval| approval.id == id)
+        .cloned();
+    Ok(Answered::Now(Box::new(settled.unwrap_or(approval)), Box::new(carried)))
+}
+
+async fn expire_within(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    session: SessionRecord,
+    approval: &Approval,
+) -> Result<Option<Carried>, StoreError> {
+    let Some(turn) = rows.turn(approval.session_id, approval.turn_id).await? else {
+        return Ok(None);
+    };
+    if turn.status.is_terminal() || turn.cancel_requested {
+        return Ok(None);
+    }
+    let id = approval.id;
+    let state = commit::load(rows, session, turn).await?;
+    commit::carry_out(rows, engine, state, None, |step| step.expire(id))
+        .await
+        .map(Some)
+}
+
+/// An approval that is settled: the same answer by the same person is no error.
+fn already(approval: Approval, answer: &AnswerRequest) -> Answered {
+    let same = approval
+        .decision
+        .as_ref()
+        .is_some_and(|decision| decision.choice == answer.choice && decision.by == answer.by);
+    if same {
+        Answered::Already(Box::new(approval))
+    } else {
+        Answered::Refused(resolved_problem(&approval))
+    }
+}
+
+fn resolved_problem(approval: &Approval) -> Problem {
+    let (code, detail) = match approval.status {
+        ApprovalStatus::Expired => (
+            ProblemCode::ApprovalExpired,
+            "the approval expired before it was answered; nothing runs".to_owned(),
+        ),
+        status => (
+            ProblemCode::ApprovalResolved,
+            format!("the approval is settled already: {}", status.name()),
+        ),
+    };
+    Problem::new(code, detail).with_context(json!({"approval": approval}))
+}
+
+fn unacceptable(approval: &Approval, answer: &AnswerRequest) -> Option<Problem> {
+    if !approval.choices.contains(&answer.choice) {
+        let offered: Vec<&str> = approval.choices.iter().map(|choice| choice.name()).collect();
+        let detail = format!(
+            "`{}` is not offered; choose one of: {}",
+            answer.choice.name(),
+            offered.join(", ")
+        );
+        return Some(Problem::new(ProblemCode::ChoiceNotOffered, detail.clone()).with_field("/choice", detail));
+    }
+    if answer.stop_turn && answer.choice.allows() {
+        let detail = "`stop_turn` goes with `deny` only";
+        return Some(Problem::new(ProblemCode::InvalidRequest, detail).with_field("/stop_turn", detail));
+    }
+    let stale = answer.digest.as_ref().is_some_and(|digest| *digest != approval.digest);
+    stale.then(|| {
+        let detail = "the digest is not that of the pending approval: read it again and decide on what it shows now";
+        Problem::new(ProblemCode::ApprovalStale, detail).with_context(json!({"approval": approval}))
+    })
+}

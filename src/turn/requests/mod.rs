@@ -1,0 +1,106 @@
+//! What clients ask of the engine: sessions made and changed, turns begun and
+//! cancelled, approvals answered. Each is one transaction under the session's
+//! lock, checked there and nowhere before.
+
+mod approvals;
+mod sessions;
+mod turns;
+
+use super::commit::Carried;
+use super::engine::Engine;
+use super::state::State;
+use crate::model::approval::Choice;
+use crate::model::id::TenantId;
+use crate::model::message::Part;
+use crate::model::problem::Problem;
+use crate::model::session::{ApprovalPolicy, EnvironmentSpec, Metadata, ToolsetSelection};
+use crate::model::turn::{OnBusy, Turn, TurnOptions, TurnStatus};
+use crate::store::StoreError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// Absent, deleted, or another tenant's or user's: nobody can tell.
+    #[error("no such {0}")]
+    NotFound(&'static str),
+    #[error("{}", .0.detail)]
+    Refused(Problem),
+    #[error("the store failed")]
+    Store(#[from] StoreError),
+}
+
+#[derive(Clone, Debug)]
+pub struct CreateSession {
+    pub user_id: String,
+    pub external_id: Option<String>,
+    pub title: Option<String>,
+    pub model: Option<String>,
+    pub instructions: Option<String>,
+    pub preset: String,
+    pub toolsets: ToolsetSelection,
+    pub environment: EnvironmentSpec,
+    pub approvals: ApprovalPolicy,
+    pub metadata: Metadata,
+}
+
+#[derive(Clone, Debug)]
+pub struct NewTurn {
+    pub user_id: String,
+    pub input: Vec<Part>,
+    pub on_busy: OnBusy,
+    pub options: TurnOptions,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreatedTurn {
+    pub turn: Turn,
+    /// Number of the turn's first event.
+    pub first_seq: i64,
+}
+
+/// An answer to an approval, as a client gives it.
+#[derive(Clone, Debug)]
+pub struct AnswerRequest {
+    pub choice: Choice,
+    /// What was shown; refused when it is something else by now.
+    pub digest: Option<String>,
+    pub reason: Option<String>,
+    pub stop_turn: bool,
+    pub by: String,
+}
+
+/// What a transaction came to: the error is not the store's, so nothing is
+/// rolled back by it.
+pub(super) type Verdict<T> = Result<T, EngineError>;
+
+impl Engine {
+    /// Runs what a transaction of this process has just claimed.
+    pub(super) fn spawn_own(&self, tenant: TenantId, mut carried: Carried) {
+        if let Some(promoted) = carried.promoted.take() {
+            self.spawn_if_ours(tenant, promoted);
+        }
+        self.spawn_if_ours(tenant, carried.state);
+    }
+
+    pub(super) fn spawn_promoted(&self, tenant: TenantId, mut carried: Carried) {
+        if let Some(promoted) = carried.promoted.take() {
+            self.spawn_if_ours(tenant, promoted);
+        }
+    }
+
+    /// After a decision: the turn may have been woken by it, or its owner is
+    /// told by the bell.
+    pub(super) fn spawn_woken(&self, tenant: TenantId, carried: Carried) {
+        let state = &carried.state;
+        if self.runs(state.turn.turn_id, state.turn.epoch) {
+            self.spawn_promoted(tenant, carried);
+        } else {
+            self.spawn_own(tenant, carried);
+        }
+    }
+
+    fn spawn_if_ours(&self, tenant: TenantId, state: State) {
+        if state.turn.status == TurnStatus::Running && state.turn.owner == Some(self.process()) {
+            self.spawn(tenant, state);
+        }
+    }
+}

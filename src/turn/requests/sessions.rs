@@ -1,0 +1,186 @@
+//! Sessions: made, changed, deleted.
+
+use serde_json::json;
+
+use super::turns::stop;
+use super::CreateSession;
+use super::{EngineError, Verdict};
+use crate::model::event::EventType;
+use crate::model::id::{SessionId, TenantId};
+use crate::model::problem::{Problem, ProblemCode};
+use crate::model::record::{NewEvent, SessionRecord, Writes};
+use crate::model::session::{Session, SessionStatus};
+use crate::model::turn::{StopReason, Usage};
+use crate::store::sessions::{NewSession, SessionPatch};
+use crate::store::{Rows, Scope, StoreError};
+use crate::turn::engine::Engine;
+use crate::turn::next::Outcome;
+use crate::turn::owner::cancel_outcome;
+
+impl Engine {
+    pub async fn create_session(&self, scope: &Scope, new: CreateSession) -> Verdict<Session> {
+        let id = SessionId::new(self.clock());
+        let record = self.new_record(scope.tenant(), id, &new);
+        self.session_tools(&record, None)
+            .map_err(|unknown| refused_toolset(&unknown.to_string()))?;
+        let now = self.clock().now();
+        let row = NewSession {
+            record,
+            external_id: new.external_id,
+            title: new.title,
+            metadata: new.metadata,
+            created_at: now,
+        };
+        let added = scope.write("create_session", move |mut rows| {
+            Box::pin(async move {
+                if let Some(name) = &row.external_id
+                    && rows.external_id_is_taken(name, None).await?
+                {
+                    return Ok(None);
+                }
+                rows.add_session(&row).await?;
+                let mut session = row.record;
+                rows.apply(&mut session, &told(EventType::SessionCreated, json!({})), now)
+                    .await?;
+                rows.session(id).await
+            })
+        });
+        match added.await {
+            Ok(Some(session)) => Ok(session),
+            Ok(None) | Err(StoreError::Unique(_)) => Err(taken()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn new_record(&self, tenant_id: TenantId, session_id: SessionId, new: &CreateSession) -> SessionRecord {
+        SessionRecord {
+            tenant_id,
+            session_id,
+            user_id: new.user_id.clone(),
+            model: new.model.clone(),
+            instructions: new.instructions.clone(),
+            preset: new.preset.clone(),
+            toolsets: new.toolsets.clone(),
+            environment: new.environment.clone(),
+            approvals: new.approvals.clone(),
+            status: SessionStatus::Idle,
+            head_seq: 0,
+            next_position: 0,
+            active_turn_id: None,
+            usage: Usage::default(),
+            todo: "[]".to_owned(),
+            cwd: None,
+            deleted_at: None,
+        }
+    }
+
+    pub async fn patch_session(&self, scope: &Scope, id: SessionId, patch: SessionPatch) -> Verdict<Session> {
+        let engine = self.clone();
+        let now = self.clock().now();
+        let patched = scope.write("patch_session", move |mut rows| {
+            Box::pin(async move {
+                let Some(mut record) = rows.lock_session(id).await? else {
+                    return Ok(Err(EngineError::NotFound("session")));
+                };
+                if let Some(preset) = &patch.preset {
+                    record.preset.clone_from(preset);
+                }
+                if let Some(toolsets) = &patch.toolsets {
+                    record.toolsets.clone_from(toolsets);
+                }
+                if let Err(unknown) = engine.session_tools(&record, None) {
+                    return Ok(Err(refused_toolset(&unknown.to_string())));
+                }
+                if let Some(Some(name)) = &patch.external_id
+                    && rows.external_id_is_taken(name, Some(id)).await?
+                {
+                    return Ok(Err(taken()));
+                }
+                rows.patch_session(id, &patch).await?;
+                let state = json!({"title": patch.title, "external_id": patch.external_id, "model": patch.model,
+                    "instructions": patch.instructions, "preset": patch.preset, "toolsets": patch.toolsets,
+                    "approvals": patch.approvals, "metadata": patch.metadata, "updated_at": now});
+                rows.apply(&mut record, &told(EventType::SessionUpdated, changed_only(state)), now)
+                    .await?;
+                Ok(rows.session(id).await?.ok_or(EngineError::NotFound("session")))
+            })
+        });
+        match patched.await {
+            Ok(session) => session,
+            Err(StoreError::Unique(_)) => Err(taken()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The session is gone for clients at once. What runs is cancelled, what
+    /// waits is closed, and the rows go when nothing runs any more.
+    pub async fn delete_session(&self, scope: &Scope, id: SessionId) -> Verdict<()> {
+        let engine = self.clone();
+        let now = self.clock().now();
+        let deleted = scope.write("delete_session", move |mut rows| {
+            Box::pin(async move {
+                let Some(session) = rows.lock_session(id).await? else {
+                    return Ok(false);
+                };
+                let session = drop_queue(&mut rows, &engine, session).await?;
+                rows.hide_session(id, now).await?;
+                let Some(active) = session.active_turn_id else {
+                    return Ok(true);
+                };
+                let session = SessionRecord {
+                    deleted_at: Some(now),
+                    ..session
+                };
+                if let Some(turn) = rows.turn(id, active).await? {
+                    stop(&mut rows, &engine, session, turn, cancel_outcome()).await?;
+                }
+                Ok(true)
+            })
+        });
+        if deleted.await? {
+            Ok(())
+        } else {
+            Err(EngineError::NotFound("session"))
+        }
+    }
+}
+
+/// Ends every queued turn of a session that goes away.
+async fn drop_queue(rows: &mut Rows<'_>, engine: &Engine, session: SessionRecord) -> Result<SessionRecord, StoreError> {
+    let mut session = session;
+    for turn in rows.queued_turns(session.session_id).await? {
+        let outcome = Outcome::cancelled(StopReason::CancelledByUser);
+        session = stop(rows, engine, session, turn, outcome).await?.state.session;
+    }
+    Ok(session)
+}
+
+fn taken() -> EngineError {
+    let detail = "another session of this tenant has this `external_id`; read it with GET /v1/sessions?external_id=";
+    EngineError::Refused(Problem::new(ProblemCode::ExternalIdTaken, detail).with_field("/external_id", detail))
+}
+
+fn refused_toolset(detail: &str) -> EngineError {
+    EngineError::Refused(Problem::new(ProblemCode::InvalidRequest, detail).with_field("/toolsets", detail))
+}
+
+fn told(kind: EventType, state: serde_json::Value) -> Writes {
+    let event = NewEvent {
+        kind,
+        turn_id: None,
+        epoch: 0,
+        data: json!({"state": state}),
+    };
+    Writes {
+        events: vec![event],
+        ..Writes::default()
+    }
+}
+
+/// Drops what a patch does not name: `null` there means "as it was".
+fn changed_only(state: serde_json::Value) -> serde_json::Value {
+    match state {
+        serde_json::Value::Object(fields) => fields.into_iter().filter(|(_, value)| !value.is_null()).collect(),
+        other => other,
+    }
+}

@@ -1,0 +1,263 @@
+//! Turns: begun or queued, cancelled, taken over.
+
+use crate::base::Timestamp;
+use serde_json::json;
+
+use super::{CreatedTurn, NewTurn};
+use super::{EngineError, Verdict};
+use crate::model::approval::ApprovalStatus;
+use crate::model::id::{ApprovalId, SessionId, TenantId, TurnId};
+use crate::model::problem::{Problem, ProblemCode};
+use crate::model::record::{Progress, SessionRecord, TurnRecord};
+use crate::model::turn::{OnBusy, Turn, TurnStatus, Usage};
+use crate::store::{Rows, Scope, StoreError};
+use crate::turn::commit::{self, Carried};
+use crate::turn::engine::Engine;
+use crate::turn::next::Outcome;
+use crate::turn::owner::cancel_outcome;
+use crate::turn::state::State;
+
+/// Turns that may wait behind the active one (DESIGN 4.5).
+const QUEUE_BOUND: usize = 16;
+
+impl Engine {
+    pub async fn create_turn(&self, scope: &Scope, session_id: SessionId, new: NewTurn) -> Verdict<CreatedTurn> {
+        if self.is_draining() {
+            let problem = Problem::new(
+                ProblemCode::Draining,
+                "the server is shutting down; try again in a moment",
+            );
+            return Err(EngineError::Refused(problem));
+        }
+        let full = self.settings().max_executing <= self.executing();
+        let engine = self.clone();
+        let id = TurnId::new(self.clock());
+        let (on_busy, turn) = (new.on_busy, new_record(id, session_id, new, self.clock().now()));
+        let created = scope.write("create_turn", move |mut rows| {
+            Box::pin(async move {
+                let Some(session) = rows.lock_session(session_id).await? else {
+                    return Ok(Err(EngineError::NotFound("session")));
+                };
+                if let Some(active) = session.active_turn_id {
+                    if let Some(problem) = busy(&mut rows, &session, active, on_busy).await? {
+                        return Ok(Err(EngineError::Refused(problem)));
+                    }
+                    let state = State {
+                        session,
+                        turn,
+                        calls: Vec::new(),
+                        approvals: Vec::new(),
+                    };
+                    let carried = commit::carry_out(&mut rows, &engine, state, None, |step| step.enqueue()).await?;
+                    return Ok(Ok((carried, false)));
+                }
+                if full {
+                    return Ok(Err(EngineError::Refused(too_many(&engine))));
+                }
+                let state = State {
+                    session,
+                    turn,
+                    calls: Vec::new(),
+                    approvals: Vec::new(),
+                };
+                let carried = commit::carry_out(&mut rows, &engine, state, None, |step| step.begin_new()).await?;
+                Ok(Ok((carried, true)))
+            })
+        });
+        let (carried, begun) = match created.await {
+            Err(error @ StoreError::Unclear(_)) => {
+                return self.after_unclear_create(scope, session_id, id, error).await;
+            }
+            created => created??,
+        };
+        let created = CreatedTurn {
+            turn: carried.state.turn.view(),
+            first_seq: carried.first_seq,
+        };
+        if begun {
+            self.spawn_own(scope.tenant(), carried);
+        }
+        Ok(created)
+    }
+
+    /// A queued or parked turn ends at once; a running one is told to stop and
+    /// ends a moment later. A turn that is over stays as it is.
+    pub async fn cancel_turn(&self, scope: &Scope, session: SessionId, turn: TurnId) -> Verdict<Turn> {
+        let engine = self.clone();
+        let cancelled = scope.write("cancel", move |mut rows| {
+            Box::pin(async move {
+                let Some(record) = rows.lock_session(session).await? else {
+                    return Ok(None);
+                };
+                let Some(turn) = rows.turn(session, turn).await? else {
+                    return Ok(None);
+                };
+                stop(&mut rows, &engine, record, turn, cancel_outcome()).await.map(Some)
+            })
+        });
+        let cancelled = cancelled.await;
+        if let Err(StoreError::Unclear(_)) = cancelled {
+            self.adopt(scope, session).await;
+        }
+        let Some(carried) = cancelled? else {
+            return Err(EngineError::NotFound("turn"));
+        };
+        let view = carried.state.turn.view();
+        self.spawn_promoted(scope.tenant(), carried);
+        Ok(view)
+    }
+
+    /// Takes over a turn whose owner is gone, if it is still as it was seen.
+    pub async fn take_over(&self, tenant: TenantId, session: SessionId, turn: TurnId, epoch: i64) -> Verdict<bool> {
+        let engine = self.clone();
+        let scope = self.store().scope(tenant);
+        let taken = scope.write("takeover", move |mut rows| {
+            Box::pin(async move {
+                let Some(record) = rows.lock_session_even_deleted(session).await? else {
+                    return Ok(None);
+                };
+                let Some(turn) = rows.turn(session, turn).await? else {
+                    return Ok(None);
+                };
+                if turn.status != TurnStatus::Running || turn.epoch != epoch {
+                    return Ok(None);
+                }
+                let cancelled = turn.cancel_requested;
+                let state = commit::load(&mut rows, record, turn).await?;
+                let carried = commit::carry_out(&mut rows, &engine, state, None, |step| match cancelled {
+                    false => step.take_over(),
+                    true => step.end(cancel_outcome(), Vec::new(), None),
+                });
+                carried.await.map(Some)
+            })
+        });
+        let Some(carried) = taken.await? else { return Ok(false) };
+        self.spawn_own(tenant, carried);
+        Ok(true)
+    }
+}
+
+/// A turn before it is begun or queued.
+fn new_record(id: TurnId, session_id: SessionId, new: NewTurn, now: Timestamp) -> TurnRecord {
+    TurnRecord {
+        turn_id: id,
+        session_id,
+        user_id: new.user_id,
+        status: TurnStatus::Queued,
+        stop_reason: None,
+        input: new.input,
+        options: new.options,
+        owner: None,
+        epoch: 0,
+        step: 0,
+        cancel_requested: false,
+        progress: Progress::default(),
+        usage: Usage::default(),
+        error: None,
+        active_ms: 0,
+        active_since: None,
+        created_at: now,
+        started_at: None,
+        finished_at: None,
+        first_seq: 0,
+        last_seq: None,
+    }
+}
+
+/// Why the session cannot take another turn now, if it cannot.
+async fn busy(
+    rows: &mut Rows<'_>,
+    session: &SessionRecord,
+    active: TurnId,
+    on_busy: OnBusy,
+) -> Result<Option<Problem>, StoreError> {
+    match on_busy {
+        OnBusy::Enqueue => {
+            let waiting = rows.queued_turns(session.session_id).await?.len();
+            let detail = format!("{QUEUE_BOUND} turns wait already; wait for one to start or cancel one");
+            Ok((QUEUE_BOUND <= waiting).then(|| Problem::new(ProblemCode::QueueFull, detail)))
+        }
+        OnBusy::Reject => {
+            let pending = rows
+                .approvals(Some(session.session_id), Some(ApprovalStatus::Pending), None, 200)
+                .await?;
+            let ids: Vec<ApprovalId> = pending.iter().map(|approval| approval.id).collect();
+            let detail = if ids.is_empty() {
+                "a turn of this session is running: wait for it, cancel it, or send `on_busy: enqueue`"
+            } else {
+                "a turn of this session waits for approvals: a message is no decision; answer each at \
+                 POST /v1/approvals/{id}/decision, cancel the turn, or send `on_busy: enqueue`"
+            };
+            let context = json!({"turn_id": active, "pending_approval_ids": ids});
+            Ok(Some(
+                Problem::new(ProblemCode::SessionBusy, detail).with_context(context),
+            ))
+        }
+    }
+}
+
+/// Cancels one turn under the lock, as its status allows.
+pub(super) async fn stop(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    session: SessionRecord,
+    turn: TurnRecord,
+    outcome: Outcome,
+) -> Result<Carried, StoreError> {
+    let (status, id) = (turn.status, turn.turn_id);
+    let head = session.head_seq;
+    match status {
+        TurnStatus::Queued => {
+            let state = State {
+                session,
+                turn,
+                calls: Vec::new(),
+                approvals: Vec::new(),
+            };
+            commit::carry_out(rows, engine, state, None, |step| step.drop_queued(outcome)).await
+        }
+        TurnStatus::Waiting => {
+            let state = commit::load(rows, session, turn).await?;
+            commit::carry_out(rows, engine, state, None, |step| step.end(outcome, Vec::new(), None)).await
+        }
+        TurnStatus::Running => {
+            rows.request_cancel(session.session_id, id).await?;
+            let turn = TurnRecord {
+                cancel_requested: true,
+                ..turn
+            };
+            let state = State {
+                session,
+                turn,
+                calls: Vec::new(),
+                approvals: Vec::new(),
+            };
+            Ok(Carried {
+                state,
+                promoted: None,
+                first_seq: head,
+            })
+        }
+        _ => {
+            let state = State {
+                session,
+                turn,
+                calls: Vec::new(),
+                approvals: Vec::new(),
+            };
+            Ok(Carried {
+                state,
+                promoted: None,
+                first_seq: head,
+            })
+        }
+    }
+}
+
+fn too_many(engine: &Engine) -> Problem {
+    let limit = engine.settings().max_executing;
+    Problem::new(
+        ProblemCode::TooManyTurns,
+        format!("{limit} turns run on this server already (`server.max_executing_turns`); try again in a moment"),
+    )
+}
