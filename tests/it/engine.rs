@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::Mutex;
 
+use hermes_server::live::cursor::Cursor;
 use hermes_server::model::approval::{ApprovalStatus, Choice};
 use hermes_server::model::call::CallStatus;
 use hermes_server::model::event::EventBody;
@@ -20,12 +21,12 @@ fn a_plain_turn_streams_and_is_stored() {
     on_both(async |place| {
         let server = place.start().await;
         let session = server.session().await.id;
+        // Attached before the turn begins: every delta is seen.
+        let mut viewer = server.follow(session, None, Cursor::default());
         let turn = server.turn(session, "/say line one\n/say line two ").await.turn;
-        let frames = server.frames(session, turn.id).await;
-        let shown = names(&frames);
-        assert_eq!(shown[0], "stream.hello");
-        assert_eq!(shown[1], "turn.started");
-        assert_eq!(shown.last().unwrap(), "turn.completed");
+        let frames = crate::harness::until(&mut viewer, |body| matches!(body, EventBody::TurnCompleted(_))).await;
+        assert_eq!(names(&frames)[..3], ["stream.hello", "session.created", "turn.started"]);
+        assert_eq!(server.frames(session, turn.id).await.last().unwrap().event.id, frames.last().unwrap().event.id);
         let joined: String = frames
             .iter()
             .filter_map(|frame| match &frame.event.body {

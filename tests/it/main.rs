@@ -9,6 +9,7 @@
     reason = "the lints spare test functions but not the helpers beside them"
 )]
 
+mod crash;
 mod engine;
 mod floors;
 mod harness;

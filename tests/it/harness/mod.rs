@@ -203,20 +203,7 @@ impl Server {
     /// Waits until the session's log holds an event that `picks`.
     pub async fn wait_for(&self, session: SessionId, picks: impl Fn(&EventBody) -> bool) -> Event {
         let mut follower = self.follow(session, None, Cursor::default());
-        let mut seen = Vec::new();
-        let found = async {
-            loop {
-                let frame = follower.next().await.expect("the stream goes on").unwrap();
-                if picks(&frame.event.body) {
-                    return frame.event;
-                }
-                seen.push(frame);
-            }
-        };
-        match tokio::time::timeout(PATIENCE, found).await {
-            Ok(event) => event,
-            Err(_) => panic!("the event does not come; so far: {}", names(&seen).join(" ")),
-        }
+        until(&mut follower, picks).await.pop().unwrap().event
     }
 
     /// Durable events of the session, all of them.
@@ -248,6 +235,25 @@ impl Server {
     pub async fn stop(self) {
         self.app.shutdown(Duration::from_secs(5)).await;
     }
+}
+
+/// Frames up to the one that `picks`.
+pub async fn until(follower: &mut Follower, picks: impl Fn(&EventBody) -> bool) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    let found = async {
+        loop {
+            let frame = follower.next().await.expect("the stream goes on").unwrap();
+            let last = picks(&frame.event.body);
+            frames.push(frame);
+            if last {
+                return;
+            }
+        }
+    };
+    if tokio::time::timeout(PATIENCE, found).await.is_err() {
+        panic!("the event does not come; so far: {}", names(&frames).join(" "));
+    }
+    frames
 }
 
 /// The event names of frames, for messages and comparisons.

@@ -1,0 +1,250 @@
+//! The process dies, or the store fails, at every commit of scripted turns. It
+//! is started again, and whatever point it was: the transcript is valid, no
+//! effect happened twice, the log is gapless, each turn ends exactly once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use hermes_server::model::approval::{ApprovalStatus, Choice};
+use hermes_server::model::call::CallStatus;
+use hermes_server::model::id::SessionId;
+use hermes_server::model::turn::{OnBusy, TurnStatus};
+use hermes_server::store::{Fate, Probe};
+use hermes_server::turn::requests::{AnswerRequest, NewTurn};
+use tokio::sync::Notify;
+
+use crate::harness::script::{check_log, check_transcript, guarded, mark};
+use crate::harness::{PATIENCE, Place, Server, lines, new_turn};
+
+/// Turns that together pass every kind of commit.
+struct Script {
+    name: &'static str,
+    text: String,
+    /// A second turn, queued behind the first.
+    queued: Option<&'static str>,
+    cancel: bool,
+    /// Files that count how often their command ran.
+    marks: &'static [&'static str],
+}
+
+fn scripts() -> Vec<Script> {
+    let plain = Script { name: "plain", text: String::new(), queued: None, cancel: false, marks: &[] };
+    let reads = "/tool read_file {\"path\": \"x\"}\n/tool read_file {\"path\": \"y\"}";
+    vec![
+        Script { text: "/reason hm\n/say hello".to_owned(), queued: Some("/say second"), ..plain },
+        Script {
+            name: "sequential",
+            text: format!("{}\n{}\n/then\n{}\n/then\n/say done", mark("a"), mark("b"), mark("c")),
+            marks: &["a", "b", "c"],
+            ..scripts_base("sequential")
+        },
+        Script {
+            name: "parallel",
+            text: format!("{reads}\n{}\n/then\n/say done", mark("a")),
+            marks: &["a"],
+            ..scripts_base("parallel")
+        },
+        Script {
+            name: "approvals",
+            text: format!("{}\n{}\n{}\n/then\n/say done", guarded("a"), mark("b"), guarded("c")),
+            queued: Some("/say second"),
+            marks: &["a", "b", "c"],
+            ..scripts_base("approvals")
+        },
+        Script {
+            name: "cancel",
+            text: format!("{}\n{}\n/then\n/sleep 60000\n/say never", mark("a"), mark("b")),
+            cancel: true,
+            marks: &["a", "b"],
+            ..scripts_base("cancel")
+        },
+    ]
+}
+
+fn scripts_base(name: &'static str) -> Script {
+    Script { name, text: String::new(), queued: None, cancel: false, marks: &[] }
+}
+
+/// How the store behaves at the chosen commit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    /// That commit and all later ones fail: the process is as good as dead.
+    Dies,
+    Once(Fate),
+}
+
+/// A probe that lets `good` commits pass, and tells when it struck. The lease's
+/// own commits do not count.
+fn faulty(good: usize, fault: Fault) -> (Probe, Arc<Notify>, Arc<AtomicUsize>) {
+    let (struck, count) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
+    let (told, counted) = (Arc::clone(&struck), Arc::clone(&count));
+    let probe = move |label: &'static str| {
+        if label.starts_with("process") || label.starts_with("tenant") || label == "create_session" {
+            return Fate::Go;
+        }
+        let number = counted.fetch_add(1, Ordering::SeqCst);
+        match fault {
+            Fault::Dies if good <= number => {
+                told.notify_one();
+                Fate::FailBefore
+            }
+            Fault::Once(fate) if good == number => fate,
+            _ => Fate::Go,
+        }
+    };
+    (Arc::new(probe), struck, count)
+}
+
+/// Plays a script until every turn of the session is over. Requests that fail
+/// are made again, as a client would.
+async fn play(server: &Server, session: SessionId, script: &Script) {
+    if turns(server, session).await.is_empty() {
+        let _sent = server.try_turn(session, &script.text).await;
+    }
+    let second = script.queued;
+    loop {
+        let all = turns(server, session).await;
+        if all.is_empty() {
+            let _sent = server.try_turn(session, &script.text).await;
+        }
+        if let Some(second) = second.filter(|_| all.len() == 1) {
+            let new = NewTurn { on_busy: OnBusy::Enqueue, ..new_turn(second) };
+            let _sent = server.engine.create_turn(&server.scope, session, new).await;
+        }
+        let wanted = if second.is_some() { 2 } else { 1 };
+        if all.len() == wanted && all.iter().all(|(_, status)| status.is_terminal()) {
+            return;
+        }
+        decide_all(server, session).await;
+        if script.cancel && let Some((id, _)) = all.first() {
+            let ran = server.messages(session).await.len() == 4;
+            if ran {
+                let _sent = server.engine.cancel_turn(&server.scope, session, *id).await;
+            }
+        }
+        // The driver plays an impatient client: it looks again at every change.
+        let mut bell = server.engine.store().bell().subscribe(session);
+        let _changed = tokio::time::timeout(Duration::from_millis(20), bell.changed()).await;
+    }
+}
+
+async fn turns(server: &Server, session: SessionId) -> Vec<(hermes_server::model::id::TurnId, TurnStatus)> {
+    let read = server.scope.read(move |mut rows| Box::pin(async move { rows.turns(session, None, None, 10).await }));
+    read.await.unwrap().into_iter().map(|turn| (turn.turn_id, turn.status)).collect()
+}
+
+async fn decide_all(server: &Server, session: SessionId) {
+    let read = server.scope.read(move |mut rows| {
+        Box::pin(async move { rows.approvals(Some(session), Some(ApprovalStatus::Pending), None, 10).await })
+    });
+    for approval in read.await.unwrap() {
+        let answer = AnswerRequest {
+            choice: Choice::Once,
+            digest: Some(approval.digest),
+            reason: None,
+            stop_turn: false,
+            by: "tester".to_owned(),
+        };
+        let _sent = server.engine.decide(&server.scope, approval.id, answer).await;
+    }
+}
+
+async fn check(server: &Server, session: SessionId, script: &Script, what: &str) {
+    let messages = server.messages(session).await;
+    check_transcript(&messages);
+    let log = server.log(session).await;
+    check_log(&log);
+    let ended = crate::harness::script::terminal_events(&log);
+    assert_eq!(ended, if script.queued.is_some() { 2 } else { 1 }, "{what}");
+    for name in script.marks {
+        let ran = lines(&server.workspace(session).join(name));
+        assert!(ran <= 1, "{what}: `{name}` ran {ran} times");
+    }
+    // What is reported as done was done.
+    for call in messages.iter().flat_map(|message| &message.tool_calls) {
+        let Some(command) = call.arguments["command"].as_str() else { continue };
+        let file = command.rsplit(' ').next().unwrap();
+        if call.status == CallStatus::Succeeded {
+            assert_eq!(lines(&server.workspace(session).join(file)), 1, "{what}: {command}");
+        }
+    }
+}
+
+/// Runs a script with a fault after `good` commits. Answers whether the fault
+/// came into play.
+async fn run(place: &Place, script: &Script, good: usize, fault: Fault) -> bool {
+    let what = format!("{}: {fault:?} after {good}", script.name);
+    let (probe, struck, count) = faulty(good, fault);
+    let server = place.start_probed(Some(probe)).await;
+    let session = server.session().await.id;
+    let played = tokio::time::timeout(PATIENCE, async {
+        tokio::select! {
+            () = play(&server, session, script) => false,
+            () = struck.notified() => true,
+        }
+    });
+    let died = played.await.unwrap_or_else(|_| panic!("{what}: the turns do not end"));
+    if !died {
+        check(&server, session, script, &what).await;
+        server.stop().await;
+        return good < count.load(Ordering::SeqCst);
+    }
+    server.crash().await;
+    let server = place.start().await;
+    let played = tokio::time::timeout(PATIENCE, play(&server, session, script));
+    played.await.unwrap_or_else(|_| panic!("{what}: the turns do not end after the restart"));
+    check(&server, session, script, &what).await;
+    server.stop().await;
+    true
+}
+
+/// Every point of every script, until the fault does not come into play.
+async fn at_every_commit(place: impl AsyncFn() -> Option<Place>, fault: Fault) {
+    for script in scripts() {
+        for good in 0.. {
+            let Some(place) = place().await else {
+                eprintln!("skipped on Postgres: TEST_DATABASE_URL is not set");
+                return;
+            };
+            if !run(&place, &script, good, fault).await {
+                break;
+            }
+            assert!(good < 100, "the fault always comes into play");
+        }
+    }
+}
+
+fn block_on(test: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(test);
+}
+
+#[test]
+fn the_process_dies_after_every_commit_on_sqlite() {
+    block_on(at_every_commit(async || Some(Place::sqlite()), Fault::Dies));
+}
+
+#[test]
+fn the_process_dies_after_every_commit_on_postgres() {
+    block_on(at_every_commit(Place::postgres, Fault::Dies));
+}
+
+#[test]
+fn every_commit_fails_once_on_sqlite() {
+    block_on(at_every_commit(async || Some(Place::sqlite()), Fault::Once(Fate::FailBefore)));
+}
+
+#[test]
+fn every_commit_is_unclear_and_undone_on_sqlite() {
+    block_on(at_every_commit(async || Some(Place::sqlite()), Fault::Once(Fate::UnclearRolledBack)));
+}
+
+#[test]
+fn every_commit_is_unclear_and_done_on_sqlite() {
+    block_on(at_every_commit(async || Some(Place::sqlite()), Fault::Once(Fate::UnclearCommitted)));
+}
+
+#[test]
+fn every_commit_is_unclear_and_done_on_postgres() {
+    block_on(at_every_commit(Place::postgres, Fault::Once(Fate::UnclearCommitted)));
+}
