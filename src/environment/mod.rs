@@ -65,3 +65,6 @@ impl Environment {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
