@@ -5,11 +5,12 @@
 //! command as it always does. What is mounted is what `visible` names, so both
 //! mechanisms show the same machine.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::exec::description::Confinement;
-use super::visible::{MACHINE, READABLE, SYSTEM};
+use super::visible::{MACHINE, READABLE, SYSTEM, is_public};
 
 const PROGRAMS: &[&str] = &["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap"];
 
@@ -25,7 +26,7 @@ pub(super) fn find() -> Option<PathBuf> {
 /// other processes can read them. The process ends by itself when the server
 /// dies, and the kernel ends whatever it might leave behind.
 pub(super) fn arguments(program: &Path, confinement: &Confinement) -> Vec<OsString> {
-    let mut list = Arguments(Vec::new());
+    let mut list = Arguments::default();
     list.add([
         "--unshare-pid",
         "--unshare-ipc",
@@ -35,7 +36,8 @@ pub(super) fn arguments(program: &Path, confinement: &Confinement) -> Vec<OsStri
     if !confinement.network {
         list.add(["--unshare-net"]);
     }
-    for path in SYSTEM.iter().chain(READABLE).map(Path::new) {
+    let public = READABLE.iter().map(Path::new).filter(|path| is_public(path));
+    for path in SYSTEM.iter().map(Path::new).chain(public) {
         list.mount("--ro-bind-try", path, path);
     }
     list.add([
@@ -58,17 +60,31 @@ pub(super) fn arguments(program: &Path, confinement: &Confinement) -> Vec<OsStri
     }
     list.mount("--ro-bind", program, Path::new(INSIDE));
     list.add(["--chdir", "/", "--", INSIDE]);
-    list.0
+    list.words
 }
 
-struct Arguments(Vec<OsString>);
+#[derive(Default)]
+struct Arguments {
+    words: Vec<OsString>,
+    made: BTreeSet<PathBuf>,
+}
 
 impl Arguments {
     fn add<const N: usize>(&mut self, words: [&str; N]) {
-        self.0.extend(words.map(OsString::from));
+        self.words.extend(words.map(OsString::from));
     }
 
+    /// A mount, and the directories above it. Left alone bubblewrap makes those
+    /// so that only root may enter.
     fn mount(&mut self, how: &str, from: &Path, to: &Path) {
-        self.0.extend([OsString::from(how), from.into(), to.into()]);
+        let mut above: Vec<_> = to.ancestors().skip(1).filter(|path| path.parent().is_some()).collect();
+        above.reverse();
+        for directory in above {
+            if self.made.insert(directory.to_path_buf()) {
+                self.add(["--perms", "0755", "--dir"]);
+                self.words.push(directory.into());
+            }
+        }
+        self.words.extend([OsString::from(how), from.into(), to.into()]);
     }
 }

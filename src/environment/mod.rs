@@ -9,6 +9,7 @@ mod bubblewrap;
 mod command;
 mod exec;
 mod files;
+mod identity;
 mod local;
 mod probe;
 mod replace;
@@ -65,3 +66,6 @@ impl Environment {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

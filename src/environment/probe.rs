@@ -57,7 +57,9 @@ async fn trial(local: &Local, mechanism: Mechanism) -> Result<String, String> {
             finished.exit_code
         )),
         // Whatever kept the process from reporting has said why itself.
-        Err(EnvironmentError::Lost) if !said.is_empty() => Err(String::from_utf8_lossy(&said).trim().to_owned()),
+        Err(EnvironmentError::Lost | EnvironmentError::Spawn(_)) if !said.is_empty() => {
+            Err(String::from_utf8_lossy(&said).trim().to_owned())
+        }
         Err(error) => Err(text(error)),
     }
 }

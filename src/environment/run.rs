@@ -50,6 +50,7 @@ pub(super) struct Run {
     /// Closing it tells the process to stop.
     orders: Option<OwnedWriteHalf>,
     group: Option<Pid>,
+    patience: Duration,
     /// Which walls stand, in the process's words.
     pub(super) isolation: String,
 }
@@ -86,6 +87,7 @@ impl Run {
             reports: BufReader::new(reports).lines(),
             orders: Some(orders),
             group: None,
+            patience: REPORT_PATIENCE,
             isolation: String::new(),
         })
     }
@@ -98,8 +100,21 @@ impl Run {
         mut output: impl FnMut(Chunk) + Send,
         cancel: &CancellationToken,
     ) -> Result<Ended, EnvironmentError> {
-        self.order(frame).await?;
-        let mut deadline = Instant::now() + limit + REPORT_PATIENCE;
+        if cancel.is_cancelled() {
+            return Ok(Ended {
+                exit_code: 130,
+                timed_out: false,
+                interrupted: true,
+                survived: false,
+                cwd: None,
+            });
+        }
+        if let Err(error) = self.order(frame).await {
+            self.kill();
+            self.drain(&mut output).await;
+            return Err(error);
+        }
+        let mut deadline = Instant::now() + limit + self.patience;
         let mut cancelled = false;
         loop {
             tokio::select! {
@@ -114,7 +129,7 @@ impl Run {
                 () = cancel.cancelled(), if !cancelled => {
                     cancelled = true;
                     self.orders = None;
-                    deadline = deadline.min(Instant::now() + REPORT_PATIENCE);
+                    deadline = deadline.min(Instant::now() + self.patience);
                 }
                 () = sleep_until(deadline) => {
                     self.kill();
@@ -131,7 +146,7 @@ impl Run {
         let Some(orders) = &mut self.orders else {
             return Err(EnvironmentError::Lost);
         };
-        match timeout(REPORT_PATIENCE, orders.write_all(frame)).await {
+        match timeout(self.patience, orders.write_all(frame)).await {
             Ok(sent) => sent.map_err(EnvironmentError::Spawn),
             Err(_) => Err(EnvironmentError::Spawn(io::ErrorKind::TimedOut.into())),
         }
@@ -238,5 +253,57 @@ impl<R: AsyncRead + Unpin> Stream<R> {
                 None
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process in the place of ours that does not behave.
+    fn misbehaving(script: &str) -> Run {
+        let mut command = tokio::process::Command::new("/bin/sh");
+        command.args(["-c", script]);
+        let mut run = Run::spawn(command).unwrap();
+        run.patience = Duration::from_millis(100);
+        run
+    }
+
+    #[tokio::test]
+    async fn a_cancel_returns_in_bounded_time_though_nothing_answers() {
+        let mut run = misbehaving("echo running; trap '' TERM; sleep 300");
+        let cancel = CancellationToken::new();
+        let output = |_| cancel.cancel();
+        let ended = run
+            .accompany(b"", Duration::from_secs(60), output, &cancel)
+            .await
+            .unwrap();
+        assert!(ended.interrupted && ended.survived && !ended.timed_out);
+        assert_eq!(ended.exit_code, 130);
+        // It was killed, though not politely.
+        assert!(!run.process.wait().await.unwrap().success());
+    }
+
+    #[tokio::test]
+    async fn a_time_out_returns_in_bounded_time_though_nothing_answers() {
+        let mut run = misbehaving("sleep 300");
+        let ended = run
+            .accompany(b"", Duration::ZERO, |_| {}, &CancellationToken::new())
+            .await
+            .unwrap();
+        assert!(ended.timed_out && ended.survived && !ended.interrupted);
+        assert_eq!(ended.exit_code, 124);
+    }
+
+    #[tokio::test]
+    async fn a_process_that_leaves_without_a_report_is_an_error_that_keeps_its_words() {
+        let mut run = misbehaving("echo why >&2; exit 3");
+        let mut said = Vec::new();
+        let output = |chunk: Chunk| said.extend_from_slice(chunk.bytes());
+        let ended = run
+            .accompany(b"", Duration::from_secs(60), output, &CancellationToken::new())
+            .await;
+        assert!(matches!(ended, Err(EnvironmentError::Lost)));
+        assert_eq!(said, b"why\n");
     }
 }

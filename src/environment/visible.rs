@@ -1,11 +1,42 @@
 //! Which parts of the machine every command may see, whatever the mechanism.
 //! Anything not named here is out of its sight.
 
-/// Read and executed by every command.
-pub(super) const SYSTEM: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Read and executed by every command. Under `/usr` one by one: operators keep
+/// settings with passwords in `/usr/local/etc` and its like.
+pub(super) const SYSTEM: &[&str] = &[
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/usr/bin",
+    "/usr/games",
+    "/usr/include",
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/libexec",
+    "/usr/libx32",
+    "/usr/local/bin",
+    "/usr/local/go",
+    "/usr/local/include",
+    "/usr/local/lib",
+    "/usr/local/lib64",
+    "/usr/local/libexec",
+    "/usr/local/sbin",
+    "/usr/local/share",
+    "/usr/sbin",
+    "/usr/share",
+    "/usr/src",
+];
 
 /// What programs read to start and to resolve names. Named one by one: beside
-/// these lie password hashes.
+/// these lie password hashes, and variables that hold keys.
 pub(super) const READABLE: &[&str] = &[
     "/etc/alternatives",
     "/etc/bash.bashrc",
@@ -14,7 +45,6 @@ pub(super) const READABLE: &[&str] = &[
     "/etc/crypto-policies",
     "/etc/debian_version",
     "/etc/default/locale",
-    "/etc/environment",
     "/etc/fonts",
     "/etc/gai.conf",
     "/etc/gitconfig",
@@ -39,7 +69,6 @@ pub(super) const READABLE: &[&str] = &[
     "/etc/pki/tls/certs",
     "/etc/pki/ca-trust",
     "/etc/profile",
-    "/etc/profile.d",
     "/etc/protocols",
     "/etc/python3",
     "/etc/resolv.conf",
@@ -85,3 +114,9 @@ pub(super) const DEVICES: &[&str] = &[
     "/dev/urandom",
     "/dev/tty",
 ];
+
+/// Whether everybody on this machine may read it. A command may hold the power
+/// to read more than its user could.
+pub(super) fn is_public(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.mode() & 0o004 != 0)
+}

@@ -20,8 +20,8 @@ use rustix::thread::{
 use super::description::Confinement;
 use super::syscalls::{Sockets, programs};
 use crate::environment::command::Mechanism;
-use crate::environment::local::Limits;
-use crate::environment::visible::{DEVICES, MACHINE, READABLE, SYSTEM};
+use crate::environment::identity::Identity;
+use crate::environment::visible::{DEVICES, MACHINE, READABLE, SYSTEM, is_public};
 
 /// The newest set of rights this code was written against.
 const KNOWN: ABI = ABI::V9;
@@ -34,9 +34,9 @@ const SOCKET_PATHS: ABI = ABI::V9;
 
 /// Confines the calling thread for good and says what stands.
 pub(super) fn confine(confinement: &Confinement) -> Result<String, String> {
-    limit(&confinement.limits, confinement.identity.is_some())?;
-    if let Some((user, group)) = confinement.identity {
-        become_user(user, group).map_err(|error| format!("user {user} could not be taken: {error}"))?;
+    limit(confinement)?;
+    if let Some(identity) = confinement.identity {
+        become_user(identity).map_err(|error| format!("user {} could not be taken: {error}", identity.user))?;
     } else if geteuid().is_root() && confinement.mechanism != Mechanism::None {
         set_capabilities(None, only(CapabilitySet::empty())).map_err(text)?;
     }
@@ -62,16 +62,14 @@ pub(super) fn confine(confinement: &Confinement) -> Result<String, String> {
 }
 
 /// Hard limits can only go down, and these go down for the whole process.
-fn limit(limits: &Limits, has_own_user: bool) -> Result<(), String> {
+fn limit(confinement: &Confinement) -> Result<(), String> {
+    let limits = &confinement.limits;
     let mut lower = vec![
         (Resource::Core, 0),
         (Resource::Nofile, limits.open_files),
         (Resource::Fsize, limits.file_bytes),
+        (Resource::Nproc, limits.processes + others(confinement)),
     ];
-    // The kernel counts processes by user: the server's own would count too.
-    if has_own_user {
-        lower.push((Resource::Nproc, limits.processes));
-    }
     if let Some(bytes) = limits.memory_bytes {
         lower.push((Resource::As, bytes));
     }
@@ -90,15 +88,31 @@ fn limit(limits: &Limits, has_own_user: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Becomes an unprivileged user. Searching directories stays possible, since
-/// the workspace may lie below one that only the server may enter; what may be
-/// opened there Landlock decides.
-fn become_user(user: u32, group: u32) -> rustix::io::Result<()> {
-    let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
+/// The kernel counts processes by user. Where the command has no user of its own
+/// everything of the server's user counts too: at most all that runs here now.
+fn others(confinement: &Confinement) -> u64 {
+    if confinement.identity.is_some() {
+        return 0;
+    }
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let tasks = load
+        .split_ascii_whitespace()
+        .nth(3)
+        .and_then(|tasks| tasks.split_once('/')?.1.parse().ok());
+    tasks.unwrap_or_default()
+}
+
+/// Becomes an unprivileged user, at most with the power to pass through closed
+/// directories; what may be opened there Landlock decides.
+fn become_user(identity: Identity) -> rustix::io::Result<()> {
+    let (user, group) = (Uid::from_raw(identity.user), Gid::from_raw(identity.group));
     set_keep_capabilities(true)?;
     set_thread_groups(&[])?;
     set_thread_res_gid(group, group, group)?;
     set_thread_res_uid(user, user, user)?;
+    if !identity.passes_closed {
+        return set_capabilities(None, only(CapabilitySet::empty()));
+    }
     set_capabilities(None, only(CapabilitySet::DAC_READ_SEARCH))?;
     configure_capability_in_ambient_set(CapabilitySet::DAC_READ_SEARCH, true)
 }
@@ -126,7 +140,7 @@ fn restrict_files(confinement: &Confinement) -> Result<ABI, String> {
         LandlockStatus::NotEnabled => Err("landlock is switched off in this kernel".into()),
         LandlockStatus::NotImplemented => Err("this kernel has no landlock".into()),
         LandlockStatus::Available { .. } if abi < needed => Err(format!(
-            "this kernel offers landlock {}, version {} is needed",
+            "this kernel offers landlock {}, version {} is needed (or bubblewrap)",
             abi as i32, needed as i32
         )),
         LandlockStatus::Available { .. } => Ok(abi),
@@ -156,8 +170,13 @@ fn ruleset(confinement: &Confinement) -> Result<RulesetCreated, RulesetError> {
     {
         rules = allow(rules, path, read | AccessFs::Execute)?;
     }
-    for path in READABLE.iter().chain(MACHINE) {
-        rules = allow(rules, Path::new(path), read)?;
+    for path in READABLE
+        .iter()
+        .chain(MACHINE)
+        .map(Path::new)
+        .filter(|path| is_public(path))
+    {
+        rules = allow(rules, path, read)?;
     }
     if confinement.mechanism == Mechanism::Bubblewrap {
         // Made for this command alone.

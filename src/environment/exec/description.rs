@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::environment::command::Mechanism;
+use crate::environment::identity::Identity;
 use crate::environment::local::Limits;
 
 /// Far above any script a model writes; a larger frame is not ours.
@@ -39,8 +40,8 @@ pub(in crate::environment) struct Confinement {
     pub(in crate::environment) writable: Vec<PathBuf>,
     /// Read and executed, beside the system's own directories.
     pub(in crate::environment) readable: Vec<PathBuf>,
-    /// User and group to become; `None` stays what the server is.
-    pub(in crate::environment) identity: Option<(u32, u32)>,
+    /// Whom to become; `None` stays the server's user.
+    pub(in crate::environment) identity: Option<Identity>,
     pub(in crate::environment) limits: Limits,
 }
 

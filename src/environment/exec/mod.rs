@@ -12,6 +12,7 @@ mod shell;
 mod syscalls;
 mod tree;
 
+use std::fs;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -52,7 +53,7 @@ fn supervise(server: &mut UnixStream) -> Result<(), String> {
     setsid().map_err(text)?;
     set_child_subreaper(Some(getpid())).map_err(text)?;
     let (description, stdin) = description::receive(server).map_err(text)?;
-    let (started, isolation) = start(&description, stdin.as_deref())?;
+    let (started, isolation) = first_to_go(|| start(&description, stdin.as_deref()))?;
     drop(stdin);
     let (sender, happenings) = tree::channel();
     tree::reap(started.pid, sender.clone());
@@ -80,6 +81,24 @@ fn start(description: &Description, stdin: Option<&[u8]>) -> Result<(Started, St
             .join()
             .unwrap_or_else(|_| Err("the confined thread failed".into()))
     })
+}
+
+/// Starts something that the kernel is to pick when memory ends, rather than this
+/// supervisor or the server. Inherited by all the command starts.
+fn first_to_go<T>(start: impl FnOnce() -> T) -> T {
+    const SCORE: &str = "/proc/self/oom_score_adj";
+    /// Half-way up the kernel's scale.
+    const HIGH: i32 = 500;
+    let own = fs::read_to_string(SCORE)
+        .ok()
+        .and_then(|score| score.trim().parse::<i32>().ok());
+    // Where it is not allowed the kernel's own choice stands.
+    let raised = own.filter(|own| *own < HIGH && fs::write(SCORE, HIGH.to_string()).is_ok());
+    let started = start();
+    if let Some(own) = raised {
+        drop(fs::write(SCORE, own.to_string()));
+    }
+    started
 }
 
 /// Waits for the first of end, time-out and stop, then ends the whole tree.
