@@ -17,8 +17,24 @@ pub struct Hub {
 
 #[derive(Debug)]
 struct Channel {
-    drafts: Mutex<Option<Drafts>>,
+    drafts: Mutex<Held>,
     changed: watch::Sender<()>,
+}
+
+/// The drafts of the turn that runs, and those of the run before it: a reader
+/// that has not seen the new beginning yet still gets the end of the old one.
+#[derive(Debug, Default)]
+struct Held {
+    now: Option<Drafts>,
+    before: Option<Drafts>,
+}
+
+impl Held {
+    /// What belongs to a reader that has seen durable events up to `seq`.
+    fn at(&self, seq: i64) -> Option<&Drafts> {
+        let begun = |drafts: &&Drafts| drafts.base_seq <= seq;
+        self.now.as_ref().filter(begun).or(self.before.as_ref().filter(begun))
+    }
 }
 
 impl Hub {
@@ -26,7 +42,7 @@ impl Hub {
         let mut channels = lock(&self.channels);
         let fresh = || {
             Arc::new(Channel {
-                drafts: Mutex::new(None),
+                drafts: Mutex::default(),
                 changed: watch::channel(()).0,
             })
         };
@@ -48,7 +64,11 @@ impl Hub {
     /// Begins the drafts of a turn; earlier drafts of the session are void.
     pub fn write(&self, session: SessionId, turn: TurnId, base_seq: i64) -> Writer {
         let channel = self.channel(session);
-        *lock(&channel.drafts) = Some(Drafts::new(turn, base_seq));
+        {
+            let mut held = lock(&channel.drafts);
+            held.before = held.now.take();
+            held.now = Some(Drafts::new(turn, base_seq));
+        }
         channel.changed.send_replace(());
         Writer {
             hub: self.clone(),
@@ -100,7 +120,10 @@ impl Writer {
 
     /// Voids what is in flight: numbering starts again after `base_seq`.
     pub fn restart(&self, base_seq: i64) {
-        *lock(&self.channel.drafts) = Some(Drafts::new(self.turn, base_seq));
+        *lock(&self.channel.drafts) = Held {
+            now: Some(Drafts::new(self.turn, base_seq)),
+            before: None,
+        };
         self.channel.changed.send_replace(());
     }
 
@@ -108,6 +131,7 @@ impl Writer {
     pub fn text(&self, item: Item) -> String {
         let drafts = lock(&self.channel.drafts);
         drafts
+            .now
             .as_ref()
             .and_then(|drafts| drafts.text(item))
             .unwrap_or_default()
@@ -142,6 +166,7 @@ impl Pen {
 
     fn change(&self, work: impl FnOnce(&mut Drafts)) {
         if let Some(drafts) = lock(&self.channel.drafts)
+            .now
             .as_mut()
             .filter(|drafts| drafts.turn == self.turn)
         {
@@ -185,7 +210,7 @@ impl Reader {
     ) -> (Option<TurnId>, Vec<Frame>) {
         let drafts = lock(&self.channel.drafts);
         match drafts
-            .as_ref()
+            .at(seq)
             .filter(|drafts| turn.is_none_or(|turn| turn == drafts.turn))
         {
             Some(drafts) => (Some(drafts.turn), drafts.frames(seq, d, until)),

@@ -67,7 +67,12 @@ struct Inner {
     /// Turns were let go at least once.
     abandoned: AtomicBool,
     nudges: Nudges,
+    /// The tools of selections seen lately.
+    selections: Mutex<HashMap<String, Arc<SessionTools>>>,
 }
+
+/// Selections kept; hosts use a handful, so a full map starts over.
+const MAX_SELECTIONS: usize = 256;
 
 /// Wake-ups of the tasks that work without a request.
 #[derive(Default)]
@@ -115,6 +120,7 @@ impl Engine {
             stopping: Mutex::default(),
             abandoned: AtomicBool::new(false),
             nudges: Nudges::default(),
+            selections: Mutex::default(),
         }))
     }
 
@@ -248,12 +254,8 @@ impl Engine {
             turn: turn.options.toolsets.as_ref(),
             ceiling: turn.options.tool_ceiling.as_deref(),
         };
-        // Names were checked when they were set; should a toolset be gone
-        // since, the turn has no tools rather than other ones.
-        let tools = parts.registry.select(&selection, &parts.host);
-        let tools = tools.unwrap_or_else(|_| SessionTools::new(Vec::new(), Vec::new()));
         Scene {
-            tools: Arc::new(tools),
+            tools: self.selected(&selection),
             rules: self.rules(session, turn),
             workspace: parts.host.workspace_path(session.tenant_id, session.session_id),
             model: turn
@@ -263,6 +265,25 @@ impl Engine {
                 .or_else(|| session.model.clone())
                 .unwrap_or_else(|| parts.settings.model.clone()),
         }
+    }
+
+    /// The tools of a selection: worked out once, since every commit of every
+    /// turn asks for them.
+    fn selected(&self, selection: &Selection<'_>) -> Arc<SessionTools> {
+        let key = format!("{selection:?}");
+        let mut known = self.0.selections.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tools) = known.get(&key) {
+            return Arc::clone(tools);
+        }
+        // Names were checked when they were set; should a toolset be gone
+        // since, the turn has no tools rather than other ones.
+        let tools = self.0.parts.registry.select(selection, &self.0.parts.host);
+        let tools = Arc::new(tools.unwrap_or_else(|_| SessionTools::new(Vec::new(), Vec::new())));
+        if MAX_SELECTIONS <= known.len() {
+            known.clear();
+        }
+        known.insert(key, Arc::clone(&tools));
+        tools
     }
 
     fn rules(&self, session: &SessionRecord, turn: &TurnRecord) -> Rules {

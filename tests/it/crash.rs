@@ -29,10 +29,20 @@ struct Script {
 }
 
 fn scripts() -> Vec<Script> {
-    let plain = Script { name: "plain", text: String::new(), queued: None, cancel: false, marks: &[] };
+    let plain = Script {
+        name: "plain",
+        text: String::new(),
+        queued: None,
+        cancel: false,
+        marks: &[],
+    };
     let reads = "/tool read_file {\"path\": \"x\"}\n/tool read_file {\"path\": \"y\"}";
     vec![
-        Script { text: "/reason hm\n/say hello".to_owned(), queued: Some("/say second"), ..plain },
+        Script {
+            text: "/reason hm\n/say hello".to_owned(),
+            queued: Some("/say second"),
+            ..plain
+        },
         Script {
             name: "sequential",
             text: format!("{}\n{}\n/then\n{}\n/then\n/say done", mark("a"), mark("b"), mark("c")),
@@ -63,7 +73,13 @@ fn scripts() -> Vec<Script> {
 }
 
 fn scripts_base(name: &'static str) -> Script {
-    Script { name, text: String::new(), queued: None, cancel: false, marks: &[] }
+    Script {
+        name,
+        text: String::new(),
+        queued: None,
+        cancel: false,
+        marks: &[],
+    }
 }
 
 /// How the store behaves at the chosen commit.
@@ -109,7 +125,10 @@ async fn play(server: &Server, session: SessionId, script: &Script) {
             let _sent = server.try_turn(session, &script.text).await;
         }
         if let Some(second) = second.filter(|_| all.len() == 1) {
-            let new = NewTurn { on_busy: OnBusy::Enqueue, ..new_turn(second) };
+            let new = NewTurn {
+                on_busy: OnBusy::Enqueue,
+                ..new_turn(second)
+            };
             let _sent = server.engine.create_turn(&server.scope, session, new).await;
         }
         let wanted = if second.is_some() { 2 } else { 1 };
@@ -117,7 +136,9 @@ async fn play(server: &Server, session: SessionId, script: &Script) {
             return;
         }
         decide_all(server, session).await;
-        if script.cancel && let Some((id, _)) = all.first() {
+        if script.cancel
+            && let Some((id, _)) = all.first()
+        {
             let ran = server.messages(session).await.len() == 4;
             if ran {
                 let _sent = server.engine.cancel_turn(&server.scope, session, *id).await;
@@ -130,13 +151,22 @@ async fn play(server: &Server, session: SessionId, script: &Script) {
 }
 
 async fn turns(server: &Server, session: SessionId) -> Vec<(hermes_server::model::id::TurnId, TurnStatus)> {
-    let read = server.scope.read(move |mut rows| Box::pin(async move { rows.turns(session, None, None, 10).await }));
-    read.await.unwrap().into_iter().map(|turn| (turn.turn_id, turn.status)).collect()
+    let read = server
+        .scope
+        .read(move |mut rows| Box::pin(async move { rows.turns(session, None, None, 10).await }));
+    read.await
+        .unwrap()
+        .into_iter()
+        .map(|turn| (turn.turn_id, turn.status))
+        .collect()
 }
 
 async fn decide_all(server: &Server, session: SessionId) {
     let read = server.scope.read(move |mut rows| {
-        Box::pin(async move { rows.approvals(Some(session), Some(ApprovalStatus::Pending), None, 10).await })
+        Box::pin(async move {
+            rows.approvals(Some(session), Some(ApprovalStatus::Pending), None, 10)
+                .await
+        })
     });
     for approval in read.await.unwrap() {
         let answer = AnswerRequest {
@@ -163,7 +193,9 @@ async fn check(server: &Server, session: SessionId, script: &Script, what: &str)
     }
     // What is reported as done was done.
     for call in messages.iter().flat_map(|message| &message.tool_calls) {
-        let Some(command) = call.arguments["command"].as_str() else { continue };
+        let Some(command) = call.arguments["command"].as_str() else {
+            continue;
+        };
         let file = command.rsplit(' ').next().unwrap();
         if call.status == CallStatus::Succeeded {
             assert_eq!(lines(&server.workspace(session).join(file)), 1, "{what}: {command}");
@@ -193,7 +225,9 @@ async fn run(place: &Place, script: &Script, good: usize, fault: Fault) -> bool 
     server.crash().await;
     let server = place.start().await;
     let played = tokio::time::timeout(PATIENCE, play(&server, session, script));
-    played.await.unwrap_or_else(|_| panic!("{what}: the turns do not end after the restart"));
+    played
+        .await
+        .unwrap_or_else(|_| panic!("{what}: the turns do not end after the restart"));
     check(&server, session, script, &what).await;
     server.stop().await;
     true
@@ -216,7 +250,12 @@ async fn at_every_commit(place: impl AsyncFn() -> Option<Place>, fault: Fault) {
 }
 
 fn block_on(test: impl Future<Output = ()>) {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(test);
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(test);
 }
 
 #[test]
@@ -231,17 +270,26 @@ fn the_process_dies_after_every_commit_on_postgres() {
 
 #[test]
 fn every_commit_fails_once_on_sqlite() {
-    block_on(at_every_commit(async || Some(Place::sqlite()), Fault::Once(Fate::FailBefore)));
+    block_on(at_every_commit(
+        async || Some(Place::sqlite()),
+        Fault::Once(Fate::FailBefore),
+    ));
 }
 
 #[test]
 fn every_commit_is_unclear_and_undone_on_sqlite() {
-    block_on(at_every_commit(async || Some(Place::sqlite()), Fault::Once(Fate::UnclearRolledBack)));
+    block_on(at_every_commit(
+        async || Some(Place::sqlite()),
+        Fault::Once(Fate::UnclearRolledBack),
+    ));
 }
 
 #[test]
 fn every_commit_is_unclear_and_done_on_sqlite() {
-    block_on(at_every_commit(async || Some(Place::sqlite()), Fault::Once(Fate::UnclearCommitted)));
+    block_on(at_every_commit(
+        async || Some(Place::sqlite()),
+        Fault::Once(Fate::UnclearCommitted),
+    ));
 }
 
 #[test]

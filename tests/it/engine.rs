@@ -26,7 +26,10 @@ fn a_plain_turn_streams_and_is_stored() {
         let turn = server.turn(session, "/say line one\n/say line two ").await.turn;
         let frames = crate::harness::until(&mut viewer, |body| matches!(body, EventBody::TurnCompleted(_))).await;
         assert_eq!(names(&frames)[..3], ["stream.hello", "session.created", "turn.started"]);
-        assert_eq!(server.frames(session, turn.id).await.last().unwrap().event.id, frames.last().unwrap().event.id);
+        assert_eq!(
+            server.frames(session, turn.id).await.last().unwrap().event.id,
+            frames.last().unwrap().event.id
+        );
         let joined: String = frames
             .iter()
             .filter_map(|frame| match &frame.event.body {

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::turns::stop;
 use super::CreateSession;
+use super::turns::stop;
 use super::{EngineError, Verdict};
 use crate::model::event::EventType;
 use crate::model::id::{SessionId, TenantId};
