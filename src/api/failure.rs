@@ -6,7 +6,6 @@
 use std::error::Error;
 use std::fmt::Write;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -17,6 +16,7 @@ use http::{HeaderValue, StatusCode};
 
 use crate::model::problem::{Problem, ProblemCode};
 use crate::store::StoreError;
+use crate::turn::requests::EngineError;
 
 use super::request_id;
 
@@ -27,14 +27,18 @@ pub struct Failure(Box<Inner>);
 #[derive(Clone, Debug)]
 struct Inner {
     problem: Problem,
-    retry_after: Option<Duration>,
     cause: Option<Arc<dyn Error + Send + Sync>>,
 }
 
-/// How soon a request that met an unavailable store may come again.
-const STORE_RETRY: Duration = Duration::from_secs(1);
-/// How soon a peer or a successor can be expected behind the same address.
-const DRAIN_RETRY: Duration = Duration::from_secs(5);
+/// Seconds until a refused request may come again, where time heals. A peer or
+/// a successor behind the same address needs a little longer.
+fn retry_after(code: ProblemCode) -> Option<u64> {
+    match code {
+        ProblemCode::StoreUnavailable | ProblemCode::TooManyTurns | ProblemCode::QueueFull => Some(1),
+        ProblemCode::Draining => Some(5),
+        _ => None,
+    }
+}
 
 impl Failure {
     pub fn new(code: ProblemCode, detail: impl Into<String>) -> Self {
@@ -81,12 +85,6 @@ impl Failure {
             ProblemCode::Draining,
             "the server is shutting down and takes no new work; try again",
         )
-        .retry_after(DRAIN_RETRY)
-    }
-
-    pub fn retry_after(mut self, span: Duration) -> Self {
-        self.0.retry_after = Some(span);
-        self
     }
 
     fn with_cause(mut self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
@@ -116,11 +114,7 @@ impl Failure {
 
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
-        Self(Box::new(Inner {
-            problem,
-            retry_after: None,
-            cause: None,
-        }))
+        Self(Box::new(Inner { problem, cause: None }))
     }
 }
 
@@ -131,9 +125,18 @@ impl From<StoreError> for Failure {
                 ProblemCode::StoreUnavailable,
                 "the store cannot be reached at the moment; nothing was changed, try again",
             )
-            .retry_after(STORE_RETRY)
             .with_cause(error),
             other => Self::internal(other),
+        }
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::NotFound(what) => Self::not_found(what),
+            EngineError::Refused(problem) => problem.into(),
+            EngineError::Store(error) => error.into(),
         }
     }
 }
@@ -143,8 +146,8 @@ impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let mut response = self.status().into_response();
         let headers = response.headers_mut();
-        if let Some(span) = self.0.retry_after {
-            headers.insert(RETRY_AFTER, HeaderValue::from(span.as_secs().max(1)));
+        if let Some(seconds) = retry_after(self.0.problem.code) {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         if self.0.problem.code == ProblemCode::Unauthenticated {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

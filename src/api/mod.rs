@@ -2,12 +2,15 @@
 //! logic: a handler reads the request, calls the engine or the store once, and
 //! converts. Layers around every route are put together in [`router`].
 
+mod accept;
 pub mod auth;
 pub mod caller;
 mod describe;
 pub mod failure;
 pub mod hosts;
 mod json;
+mod leash;
+pub mod listen;
 mod native;
 pub mod origins;
 pub mod page;
@@ -16,7 +19,9 @@ pub mod payload;
 pub mod query;
 mod request_id;
 mod security;
+mod sse;
 pub mod state;
+mod wait;
 
 use std::any::Any;
 
@@ -79,10 +84,11 @@ async fn no_such_method(request: Request) -> Failure {
 }
 
 fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
-    let said = panic
-        .downcast_ref::<String>()
-        .map(String::as_str)
-        .or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("no message");
+    let said = match panic.downcast::<String>() {
+        Ok(said) => *said,
+        Err(other) => other
+            .downcast::<&str>()
+            .map_or("no message".to_owned(), |said| (*said).to_owned()),
+    };
     Failure::internal(format!("a handler panicked: {said}")).into_response()
 }

@@ -17,7 +17,8 @@ use super::failure::Failure;
 pub struct Page<T> {
     pub data: Vec<T>,
     pub has_more: bool,
-    /// Send it as `after` to get what follows.
+    /// Send it as `after` to get what follows. Lists that grow at their end give
+    /// it always, the others while there is more.
     pub next_cursor: Option<String>,
 }
 
@@ -31,6 +32,19 @@ impl<T> Page<T> {
         let last = found.last().filter(|_| has_more).map(key);
         Self {
             next_cursor: last.map(cursor),
+            data: found,
+            has_more,
+        }
+    }
+
+    /// A page of a log that grows at its end: it always says where to go on,
+    /// also when nothing more is there yet.
+    pub fn log(mut found: Vec<T>, limit: Limit, key: impl Fn(&T) -> String, after: Option<String>) -> Self {
+        let wanted = limit.count() as usize;
+        let has_more = wanted < found.len();
+        found.truncate(wanted);
+        Self {
+            next_cursor: found.last().map(key).or(after),
             data: found,
             has_more,
         }

@@ -7,10 +7,14 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::Instrument;
 
 use crate::base::{Clock, Secret};
+use crate::config::{Config, Isolation};
 use crate::store::Store;
+use crate::turn::engine::Engine;
 
+use super::auth::jwks::JwksError;
 use super::auth::jwt::Verifier;
 use super::failure::Failure;
 use super::hosts::Hosts;
@@ -21,6 +25,8 @@ use super::origins::Origins;
 pub struct ApiState(Arc<Parts>);
 
 pub struct Parts {
+    pub engine: Engine,
+    /// The engine's.
     pub store: Store,
     pub access: Access,
     pub hosts: Hosts,
@@ -28,7 +34,10 @@ pub struct Parts {
     pub body: BodyLimits,
     /// The span between two heartbeats of a stream.
     pub heartbeat: Duration,
-    /// Owns what outlives its request, such as a cancel after a disconnect.
+    /// The toolsets of sessions that name none.
+    pub toolsets: Vec<String>,
+    /// Owns what outlives its request: a change that was begun, a cancel after
+    /// a disconnect.
     pub tasks: TaskTracker,
     /// Streams and waits end when this is cancelled.
     pub closing: CancellationToken,
@@ -54,17 +63,58 @@ pub struct BodyLimits {
 }
 
 impl ApiState {
-    pub fn new(parts: Parts) -> Self {
-        Self(Arc::new(parts))
+    /// The state as configured. `closing` ends streams and waits; `tasks` is
+    /// waited for before the engine's store is closed.
+    pub fn new(
+        config: &Config,
+        engine: Engine,
+        tasks: TaskTracker,
+        closing: CancellationToken,
+    ) -> Result<Self, JwksError> {
+        let server = &config.server;
+        let access = Access {
+            environment_key: config.auth.api_key.clone(),
+            verifier: Verifier::new(&config.auth.jwt, engine.clock().now())?,
+            create_tenants: config.auth.jwt.create_tenants,
+            single_tenant: (config.terminal.isolation == Isolation::None)
+                .then(|| "`terminal.isolation` is `none`, so that commands of tenants could meet".to_owned()),
+        };
+        Ok(Self(Arc::new(Parts {
+            store: engine.store().clone(),
+            engine,
+            access,
+            hosts: Hosts::new(server.listen, &server.allowed_hosts, config.auth.is_configured()),
+            origins: Origins::new(&server.allowed_origins),
+            body: BodyLimits {
+                max_bytes: server.max_body_bytes,
+                timeout: server.body_timeout,
+            },
+            heartbeat: server.heartbeat,
+            toolsets: config.platform_toolsets.api_server.clone(),
+            tasks,
+            closing,
+        })))
     }
 
     /// Refuses new work once the server is shutting down.
     pub fn takes_work(&self) -> Result<(), Failure> {
-        if self.closing.is_cancelled() {
+        if self.engine.is_draining() || self.closing.is_cancelled() {
             Err(Failure::draining())
         } else {
             Ok(())
         }
+    }
+
+    /// Does `work` to its end even if the client leaves in the middle: what is
+    /// committed must also be carried out.
+    pub async fn finish<T, E, F>(&self, work: F) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, E>> + Send + 'static,
+        T: Send + 'static,
+        E: Into<Failure> + Send + 'static,
+    {
+        let done = self.tasks.spawn(work.in_current_span()).await;
+        done.map_err(Failure::internal)?.map_err(Into::into)
     }
 
     pub fn clock(&self) -> &Clock {

@@ -74,9 +74,7 @@ impl Follower {
     /// gone. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<Result<Frame, StoreError>> {
         loop {
-            if let Some(frame) = self.waiting.pop_front() {
-                self.beat_at = self.clock.now().after(self.follow.heartbeat);
-                self.cursor = frame.cursor.unwrap_or(self.cursor);
+            if let Some(frame) = self.ready() {
                 return Some(Ok(frame));
             }
             if self.over {
@@ -107,6 +105,15 @@ impl Follower {
                 }
             }
         }
+    }
+
+    /// A frame that is there already, so that what waits together can leave
+    /// together.
+    pub fn ready(&mut self) -> Option<Frame> {
+        let frame = self.waiting.pop_front()?;
+        self.beat_at = self.clock.now().after(self.follow.heartbeat);
+        self.cursor = frame.cursor.unwrap_or(self.cursor);
+        Some(frame)
     }
 
     /// Reads the log after the cursor. `false` when the session is gone.

@@ -298,6 +298,47 @@ pub enum EventBody {
     Heartbeat(HeartbeatData),
 }
 
+impl EventBody {
+    /// The name of the type on the wire.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::SessionCreated(_) => "session.created",
+            Self::SessionUpdated(_) => "session.updated",
+            Self::SessionStatus(_) => "session.status",
+            Self::TurnQueued(_) => "turn.queued",
+            Self::TurnStarted(_) => "turn.started",
+            Self::TurnWaiting(_) => "turn.waiting",
+            Self::TurnResumed(_) => "turn.resumed",
+            Self::TurnCompleted(_) => "turn.completed",
+            Self::TurnFailed(_) => "turn.failed",
+            Self::TurnCancelled(_) => "turn.cancelled",
+            Self::MessageCompleted(_) => "message.completed",
+            Self::ReasoningCompleted(_) => "reasoning.completed",
+            Self::ToolCallProposed(_) => "tool_call.proposed",
+            Self::ToolCallStarted(_) => "tool_call.started",
+            Self::ToolCallCompleted(_) => "tool_call.completed",
+            Self::ToolCallDenied(_) => "tool_call.denied",
+            Self::ToolCallCancelled(_) => "tool_call.cancelled",
+            Self::ToolCallUnknown(_) => "tool_call.unknown",
+            Self::ApprovalRequested(_) => "approval.requested",
+            Self::ApprovalResolved(_) => "approval.resolved",
+            Self::ApprovalExpired(_) => "approval.expired",
+            Self::ApprovalSuperseded(_) => "approval.superseded",
+            Self::ApprovalCancelled(_) => "approval.cancelled",
+            Self::UsageUpdated(_) => "usage.updated",
+            Self::TodoUpdated(_) => "todo.updated",
+            Self::ModelRetrying(_) => "model.retrying",
+            Self::MessageStarted(_) => "message.started",
+            Self::MessageDelta(_) => "message.delta",
+            Self::ReasoningDelta(_) => "reasoning.delta",
+            Self::ToolCallOutputDelta(_) => "tool_call.output_delta",
+            Self::StreamHello(_) => "stream.hello",
+            Self::StreamReset(_) => "stream.reset",
+            Self::Heartbeat(_) => "heartbeat",
+        }
+    }
+}
+
 /// An event as clients see it, on a stream and in a page alike.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Event {
@@ -330,5 +371,7 @@ mod tests {
             assert_eq!(kind.name(), name);
             assert_eq!(serde_json::to_value(kind).unwrap(), name);
         }
+        let beat = EventBody::Heartbeat(HeartbeatData { at: Timestamp(0) });
+        assert_eq!(serde_json::to_value(&beat).unwrap()["type"], beat.name());
     }
 }

@@ -98,6 +98,19 @@ impl Rows<'_> {
         Ok(bodies)
     }
 
+    /// The last message the model wrote in a turn.
+    pub async fn last_answer(&mut self, session: SessionId, turn: TurnId) -> Result<Option<Message>, StoreError> {
+        const SQL: &str = "
+            select message_id from message
+            where tenant_id = $1 and session_id = $2 and turn_id = $3 and role = 'assistant'
+            order by position desc limit 1";
+        let args = [self.tenant.into(), session.into(), turn.into()];
+        match self.conn.row(SQL, &args).await? {
+            Some(row) => self.message(row.id("message_id")?).await,
+            None => Ok(None),
+        }
+    }
+
     async fn message(&mut self, id: MessageId) -> Result<Option<Message>, StoreError> {
         const MESSAGE: &str = "
             select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at

@@ -1,0 +1,133 @@
+//! How long what a client sets may be. The store would take more; lists, logs
+//! and prompts would not carry it.
+
+use crate::api::failure::Failure;
+use crate::model::message::Part;
+use crate::model::session::Metadata;
+use crate::model::turn::TurnLimits;
+
+const MAX_TITLE_CHARS: usize = 256;
+/// DESIGN 3.
+const MAX_EXTERNAL_ID_CHARS: usize = 256;
+const MAX_MODEL_CHARS: usize = 256;
+/// As long as a long chapter; more is no instruction any more.
+const MAX_INSTRUCTIONS_CHARS: usize = 256 * 1024;
+/// What popular APIs allow for 16 pairs of 512 characters, with room to spare.
+const MAX_METADATA_BYTES: usize = 16 * 1024;
+
+pub(super) fn session_texts(
+    title: &Option<String>,
+    external_id: &Option<String>,
+    model: &Option<String>,
+    instructions: &Option<String>,
+) -> Result<(), Failure> {
+    at_most("/title", title, MAX_TITLE_CHARS)?;
+    name("/external_id", external_id, MAX_EXTERNAL_ID_CHARS)?;
+    name("/model", model, MAX_MODEL_CHARS)?;
+    at_most("/instructions", instructions, MAX_INSTRUCTIONS_CHARS)
+}
+
+/// Text that names something cannot be empty.
+pub(super) fn name(pointer: &str, text: &Option<String>, max: usize) -> Result<(), Failure> {
+    if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
+        return Err(Failure::field(pointer, "it is empty; leave it out, or give a name"));
+    }
+    at_most(pointer, text, max)
+}
+
+pub(super) fn model(text: &Option<String>) -> Result<(), Failure> {
+    name("/model", text, MAX_MODEL_CHARS)
+}
+
+fn at_most(pointer: &str, text: &Option<String>, max: usize) -> Result<(), Failure> {
+    // A character has at most four bytes: short texts need no counting.
+    let count = text.as_ref().map_or(0, |text| text.chars().count());
+    if max < count {
+        return Err(Failure::field(
+            pointer,
+            format!("it has {count} characters; at most {max} are allowed"),
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn metadata(metadata: &Metadata) -> Result<(), Failure> {
+    let bytes = serde_json::to_vec(metadata).map_or(usize::MAX, |text| text.len());
+    if MAX_METADATA_BYTES < bytes {
+        let detail = format!("it has {bytes} bytes as JSON; at most {MAX_METADATA_BYTES} are allowed");
+        return Err(Failure::field("/metadata", detail));
+    }
+    Ok(())
+}
+
+/// A turn begins with something said or shown.
+pub(super) fn input(parts: &[Part]) -> Result<(), Failure> {
+    let said = |part: &Part| match part {
+        Part::Text { text } => !text.trim().is_empty(),
+        Part::ImageUrl { .. } => true,
+    };
+    if !parts.iter().any(said) {
+        return Err(Failure::field(
+            "/input",
+            "it says nothing; send a text or a list of parts",
+        ));
+    }
+    for (place, part) in parts.iter().enumerate() {
+        let Part::ImageUrl { image_url } = part else { continue };
+        if !["https://", "data:image/"]
+            .iter()
+            .any(|scheme| image_url.url.starts_with(scheme))
+        {
+            let pointer = format!("/input/{place}/image_url/url");
+            return Err(Failure::field(
+                &pointer,
+                "an image is named by a URL with `https:` or `data:image/`",
+            ));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn limits(limits: &TurnLimits) -> Result<(), Failure> {
+    let zero = |detail: &str, pointer| Err(Failure::field(pointer, detail));
+    match limits {
+        TurnLimits { max_steps: Some(0), .. } => zero("expected 1 or more", "/limits/max_steps"),
+        TurnLimits {
+            timeout_seconds: Some(0),
+            ..
+        } => zero("expected 1 or more", "/limits/timeout_seconds"),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::message::ImageUrl;
+
+    fn image(url: &str) -> Part {
+        Part::ImageUrl {
+            image_url: ImageUrl { url: url.to_owned() },
+        }
+    }
+
+    #[test]
+    fn texts_end_at_their_bounds() {
+        let long = |count| Some("한".repeat(count));
+        assert!(session_texts(&long(256), &long(256), &None, &None).is_ok());
+        assert!(session_texts(&long(257), &None, &None, &None).is_err());
+        assert!(session_texts(&None, &long(257), &None, &None).is_err());
+        assert!(session_texts(&None, &Some("  ".to_owned()), &None, &None).is_err());
+        assert!(session_texts(&Some(String::new()), &None, &None, &None).is_ok());
+    }
+
+    #[test]
+    fn a_turn_begins_with_something() {
+        assert!(input(&[]).is_err() && input(&[Part::text(" \n")]).is_err());
+        assert!(input(&[Part::text("hi")]).is_ok() && input(&[image("https://a.example/x.png")]).is_ok());
+        for url in ["http://a.example/x.png", "file:///etc/passwd", "data:text/html,x", ""] {
+            let failure = input(&[Part::text("hi"), image(url)]).unwrap_err();
+            assert_eq!(failure.problem().errors[0].pointer, "/input/1/image_url/url", "{url}");
+        }
+    }
+}

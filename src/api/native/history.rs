@@ -1,0 +1,103 @@
+//! What a session holds, in the order it came: its messages and its durable
+//! events, in pages. A page that is not full still says where to go on, so that
+//! a client can ask again for what comes later.
+
+use axum::Json;
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::api::caller::Caller;
+use crate::api::failure::Failure;
+use crate::api::page::{self, Limit, Page};
+use crate::api::path::InPath;
+use crate::api::query::Query;
+use crate::api::state::ApiState;
+use crate::live::cursor::Cursor;
+use crate::model::event::Event;
+use crate::model::id::SessionId;
+use crate::model::message::Message;
+use crate::model::principal::Scope;
+
+pub(super) fn routes() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new()
+        .routes(routes!(list_messages))
+        .routes(routes!(list_events))
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct MessageFilter {
+    #[serde(default)]
+    #[param(required = false)]
+    limit: Limit,
+    /// The `next_cursor` of the page before.
+    after: Option<String>,
+}
+
+/// List the messages of a session, oldest first.
+#[utoipa::path(get, path = "/v1/sessions/{id}/messages", tag = "sessions",
+    params(("id" = SessionId, Path), MessageFilter),
+    responses((status = 200, description = "A page of messages.", body = Page<Message>)))]
+pub(super) async fn list_messages(
+    caller: Caller,
+    InPath(id): InPath<SessionId>,
+    Query(filter): Query<MessageFilter>,
+) -> Result<Json<Page<Message>>, Failure> {
+    caller.require(Scope::SessionsRead)?;
+    let limit = filter.limit;
+    let after: i64 = page::after(filter.after.as_deref())?.unwrap_or(-1);
+    let found = caller.scope.read(move |mut rows| {
+        Box::pin(async move {
+            if rows.session_record(id).await?.is_none() {
+                return Ok(None);
+            }
+            rows.messages(id, after, limit.and_one()).await.map(Some)
+        })
+    });
+    let found = found.await?.ok_or_else(|| Failure::not_found("session"))?;
+    let page = Page::log(found, limit, |(position, _)| page::cursor(position), filter.after);
+    Ok(Json(page.map(|(_, message)| message)))
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct EventFilter {
+    #[serde(default)]
+    #[param(required = false)]
+    limit: Limit,
+    /// The `seq` of the last event that is known, or the `next_cursor` of the
+    /// page before.
+    after: Option<String>,
+}
+
+/// List the durable events of a session, oldest first.
+#[utoipa::path(get, path = "/v1/sessions/{id}/events", tag = "sessions",
+    params(("id" = SessionId, Path), EventFilter),
+    responses((status = 200, description = "A page of events.", body = Page<Event>)))]
+pub(super) async fn list_events(
+    caller: Caller,
+    InPath(id): InPath<SessionId>,
+    Query(filter): Query<EventFilter>,
+) -> Result<Json<Page<Event>>, Failure> {
+    caller.require(Scope::SessionsRead)?;
+    let limit = filter.limit;
+    let after = match &filter.after {
+        Some(text) => text
+            .parse::<Cursor>()
+            .map_err(|error| Failure::invalid_cursor("after", error.to_string()))?,
+        None => Cursor::default(),
+    };
+    let found = caller
+        .scope
+        .read(move |mut rows| Box::pin(async move { rows.events(id, None, after.seq, limit.and_one()).await }));
+    let found = found.await?.ok_or_else(|| Failure::not_found("session"))?;
+    Ok(Json(Page::log(
+        found,
+        limit,
+        |event| event.seq.to_string(),
+        filter.after,
+    )))
+}

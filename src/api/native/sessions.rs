@@ -1,0 +1,243 @@
+//! Sessions: made, listed, read, changed, deleted.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use http::header::LOCATION;
+use serde::{Deserialize, Deserializer};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::api::caller::Caller;
+use crate::api::failure::Failure;
+use crate::api::page::{self, Limit, Page};
+use crate::api::path::InPath;
+use crate::api::payload::Payload;
+use crate::api::query::Query;
+use crate::api::state::ApiState;
+use crate::model::id::SessionId;
+use crate::model::principal::Scope;
+use crate::model::problem::Problem;
+use crate::model::session::{ApprovalPolicy, EnvironmentSpec, Metadata, Session, ToolsetSelection};
+use crate::store::sessions::SessionPatch;
+use crate::turn::requests::CreateSession;
+
+use super::bounds;
+
+pub(super) fn routes() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new()
+        .routes(routes!(create_session, list_sessions))
+        .routes(routes!(get_session, update_session, delete_session))
+}
+
+/// A session to be made; everything has a default.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct NewSession {
+    title: Option<String>,
+    /// A name of your own, at most 256 characters, unique in the tenant.
+    #[schema(max_length = 256)]
+    external_id: Option<String>,
+    /// Answers the session's turns; the server's own where nothing is said.
+    model: Option<String>,
+    /// Told to the model before everything else.
+    instructions: Option<String>,
+    /// The toolset to begin with.
+    preset: Option<String>,
+    toolsets: ToolsetSelection,
+    environment: EnvironmentSpec,
+    approvals: ApprovalPolicy,
+    #[schema(value_type = Object)]
+    metadata: Metadata,
+}
+
+/// What is absent stays as it is; `null` removes what can be absent.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct SessionChanges {
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    title: Option<Option<String>>,
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<String>, max_length = 256)]
+    external_id: Option<Option<String>>,
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    model: Option<Option<String>>,
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    instructions: Option<Option<String>>,
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = String)]
+    preset: Option<String>,
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = ToolsetSelection)]
+    toolsets: Option<ToolsetSelection>,
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = ApprovalPolicy)]
+    approvals: Option<ApprovalPolicy>,
+    /// Replaces the whole metadata.
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Object)]
+    metadata: Option<Metadata>,
+}
+
+/// A field that is there, whatever it holds; `null` is a value of its own.
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+impl NewSession {
+    fn checked(self, user_id: String, toolsets: &[String]) -> Result<CreateSession, Failure> {
+        bounds::session_texts(&self.title, &self.external_id, &self.model, &self.instructions)?;
+        bounds::metadata(&self.metadata)?;
+        let mut selection = self.toolsets;
+        let preset = match (self.preset, toolsets.split_first()) {
+            (Some(preset), _) => preset,
+            (None, Some((first, rest))) => {
+                if !rest.is_empty() && selection.enabled.is_none() {
+                    selection.enabled = Some(rest.to_vec());
+                }
+                first.clone()
+            }
+            (None, None) => "hermes-api-server".to_owned(),
+        };
+        Ok(CreateSession {
+            user_id,
+            external_id: self.external_id,
+            title: self.title,
+            model: self.model,
+            instructions: self.instructions,
+            preset,
+            toolsets: selection,
+            environment: self.environment,
+            approvals: self.approvals,
+            metadata: self.metadata,
+        })
+    }
+}
+
+impl SessionChanges {
+    fn checked(self) -> Result<SessionPatch, Failure> {
+        let flat = |field: &Option<Option<String>>| field.clone().flatten();
+        bounds::session_texts(
+            &flat(&self.title),
+            &flat(&self.external_id),
+            &flat(&self.model),
+            &flat(&self.instructions),
+        )?;
+        if let Some(metadata) = &self.metadata {
+            bounds::metadata(metadata)?;
+        }
+        Ok(SessionPatch {
+            title: self.title,
+            external_id: self.external_id,
+            model: self.model,
+            instructions: self.instructions,
+            preset: self.preset,
+            toolsets: self.toolsets,
+            approvals: self.approvals,
+            metadata: self.metadata,
+        })
+    }
+}
+
+/// Make a session.
+#[utoipa::path(post, path = "/v1/sessions", tag = "sessions", request_body = NewSession,
+    responses(
+        (status = 201, description = "The session.", body = Session,
+            headers(("Location" = String, description = "Path of the session."))),
+        (status = 409, description = "The `external_id` is in use.",
+            body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn create_session(
+    State(state): State<ApiState>,
+    caller: Caller,
+    payload: Payload,
+) -> Result<Response, Failure> {
+    caller.require(Scope::SessionsWrite)?;
+    state.takes_work()?;
+    let new: NewSession = payload.json().await?;
+    let new = new.checked(caller.principal.user.clone(), &state.toolsets)?;
+    let engine = state.engine.clone();
+    let created = state.finish(async move { engine.create_session(&caller.scope, new).await });
+    let session = created.await?;
+    let location = [(LOCATION, format!("/v1/sessions/{}", session.id))];
+    Ok((StatusCode::CREATED, location, Json(session)).into_response())
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct SessionFilter {
+    #[serde(default)]
+    #[param(required = false)]
+    limit: Limit,
+    /// The `next_cursor` of the page before.
+    after: Option<String>,
+    /// Only the session of this name.
+    external_id: Option<String>,
+}
+
+/// List sessions, newest first.
+#[utoipa::path(get, path = "/v1/sessions", tag = "sessions", params(SessionFilter),
+    responses((status = 200, description = "A page of sessions.", body = Page<Session>)))]
+pub(super) async fn list_sessions(
+    caller: Caller,
+    Query(filter): Query<SessionFilter>,
+) -> Result<Json<Page<Session>>, Failure> {
+    caller.require(Scope::SessionsRead)?;
+    let before: Option<SessionId> = page::after(filter.after.as_deref())?;
+    let (limit, external_id) = (filter.limit, filter.external_id);
+    let found = caller.scope.read(move |mut rows| {
+        Box::pin(async move { rows.sessions(before, external_id.as_deref(), limit.and_one()).await })
+    });
+    Ok(Json(Page::cut(found.await?, limit, |session| session.id)))
+}
+
+/// Read a session.
+#[utoipa::path(get, path = "/v1/sessions/{id}", tag = "sessions", params(("id" = SessionId, Path)),
+    responses((status = 200, description = "The session.", body = Session)))]
+pub(super) async fn get_session(caller: Caller, InPath(id): InPath<SessionId>) -> Result<Json<Session>, Failure> {
+    caller.require(Scope::SessionsRead)?;
+    let found = caller
+        .scope
+        .read(move |mut rows| Box::pin(async move { rows.session(id).await }));
+    found.await?.map(Json).ok_or_else(|| Failure::not_found("session"))
+}
+
+/// Change a session. A turn that runs goes on as it began.
+#[utoipa::path(patch, path = "/v1/sessions/{id}", tag = "sessions", params(("id" = SessionId, Path)),
+    request_body = SessionChanges,
+    responses(
+        (status = 200, description = "The session as it is now.", body = Session),
+        (status = 409, description = "The `external_id` is in use.",
+            body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn update_session(
+    State(state): State<ApiState>,
+    caller: Caller,
+    InPath(id): InPath<SessionId>,
+    payload: Payload,
+) -> Result<Json<Session>, Failure> {
+    caller.require(Scope::SessionsWrite)?;
+    let changes: SessionChanges = payload.json().await?;
+    let patch = changes.checked()?;
+    let engine = state.engine.clone();
+    let changed = state.finish(async move { engine.patch_session(&caller.scope, id, patch).await });
+    changed.await.map(Json)
+}
+
+/// Delete a session with everything in it. What runs is cancelled.
+#[utoipa::path(delete, path = "/v1/sessions/{id}", tag = "sessions", params(("id" = SessionId, Path)),
+    responses((status = 204, description = "The session is gone.")))]
+pub(super) async fn delete_session(
+    State(state): State<ApiState>,
+    caller: Caller,
+    InPath(id): InPath<SessionId>,
+) -> Result<StatusCode, Failure> {
+    caller.require(Scope::SessionsWrite)?;
+    let engine = state.engine.clone();
+    let deleted = state.finish(async move { engine.delete_session(&caller.scope, id).await });
+    deleted.await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,187 @@
+//! Streams of a session and of a turn: the log from a cursor on, then live.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::api::caller::Caller;
+use crate::api::failure::Failure;
+use crate::api::leash::Leash;
+use crate::api::path::InPath;
+use crate::api::query::Query;
+use crate::api::sse;
+use crate::api::state::ApiState;
+use crate::live::cursor::Cursor;
+use crate::live::follow::{Follow, Follower};
+use crate::model::event::Event;
+use crate::model::id::{SessionId, TurnId};
+use crate::model::principal::Scope;
+use crate::store;
+
+pub(super) fn routes() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new()
+        .routes(routes!(stream_session))
+        .routes(routes!(stream_turn))
+}
+
+const LAST_EVENT_ID: &str = "last-event-id";
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct StreamFilter {
+    /// The `id` of the last frame that is known; stronger than `Last-Event-ID`.
+    after: Option<String>,
+}
+
+/// Where the client stands, if it says so.
+fn cursor(filter: &StreamFilter, headers: &HeaderMap) -> Result<Option<Cursor>, Failure> {
+    // A browser that was never given an id sends an empty one.
+    let last = headers.get(LAST_EVENT_ID).filter(|last| !last.is_empty());
+    let given = match (&filter.after, last) {
+        (Some(after), _) => Some(("after", after.as_str())),
+        (None, Some(last)) => Some(("Last-Event-ID", last.to_str().unwrap_or_default())),
+        (None, None) => None,
+    };
+    let parsed = given.map(|(place, text)| {
+        text.parse()
+            .map_err(|error: crate::live::cursor::ParseCursorError| Failure::invalid_cursor(place, error.to_string()))
+    });
+    parsed.transpose()
+}
+
+/// A cursor may not lie ahead of everything that ever happened.
+fn within(cursor: Cursor, head_seq: i64) -> Result<Cursor, Failure> {
+    if head_seq < cursor.seq {
+        let detail = format!("it lies ahead of the session's newest event, {head_seq}");
+        return Err(Failure::invalid_cursor("after", detail));
+    }
+    Ok(cursor)
+}
+
+/// What a new turn's maker follows.
+pub(super) fn of_new_turn(
+    state: &ApiState,
+    scope: store::Scope,
+    (session, turn): (SessionId, TurnId),
+    first_seq: i64,
+) -> Follower {
+    let cursor = Cursor {
+        seq: first_seq - 1,
+        d: 0,
+    };
+    follow(state, scope, session, Some(turn), cursor)
+}
+
+fn follow(state: &ApiState, scope: store::Scope, session: SessionId, turn: Option<TurnId>, cursor: Cursor) -> Follower {
+    let follow = Follow {
+        scope,
+        hub: state.engine.hub().clone(),
+        session,
+        turn,
+        cursor,
+        heartbeat: state.heartbeat,
+    };
+    follow.start(state.clock().clone())
+}
+
+/// Follow a session: its events after the cursor, from the first where there is
+/// none, then what happens.
+#[utoipa::path(get, path = "/v1/sessions/{id}/stream", tag = "sessions",
+    params(("id" = SessionId, Path), StreamFilter,
+        ("Last-Event-ID" = Option<String>, Header, description = "The `id` of the last frame that is known.")),
+    responses((status = 200, description = "Frames; `data` is an event.",
+        body = Event, content_type = "text/event-stream")))]
+pub(super) async fn stream_session(
+    State(state): State<ApiState>,
+    caller: Caller,
+    InPath(id): InPath<SessionId>,
+    Query(filter): Query<StreamFilter>,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    caller.require(Scope::SessionsRead)?;
+    let cursor = cursor(&filter, &headers)?.unwrap_or_default();
+    let found = caller
+        .scope
+        .read(move |mut rows| Box::pin(async move { rows.session_record(id).await }));
+    let session = found.await?.ok_or_else(|| Failure::not_found("session"))?;
+    let cursor = within(cursor, session.head_seq)?;
+    let follower = follow(&state, caller.scope, id, None, cursor);
+    Ok(sse::response(state, follower, Leash::none()))
+}
+
+/// Follow a turn to its end: its events after the cursor, from its first where
+/// there is none, then what happens.
+#[utoipa::path(get, path = "/v1/sessions/{id}/turns/{turn_id}/stream", tag = "turns",
+    params(("id" = SessionId, Path), ("turn_id" = TurnId, Path), StreamFilter,
+        ("Last-Event-ID" = Option<String>, Header, description = "The `id` of the last frame that is known.")),
+    responses(
+        (status = 200, description = "Frames; `data` is an event.",
+            body = Event, content_type = "text/event-stream"),
+        (status = 204, description = "The turn is over and the cursor is at its end.")))]
+pub(super) async fn stream_turn(
+    State(state): State<ApiState>,
+    caller: Caller,
+    InPath((session, turn)): InPath<(SessionId, TurnId)>,
+    Query(filter): Query<StreamFilter>,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    caller.require(Scope::SessionsRead)?;
+    let cursor = cursor(&filter, &headers)?;
+    let found = caller.scope.read(move |mut rows| {
+        Box::pin(async move {
+            let Some(session_record) = rows.session_record(session).await? else {
+                return Ok(None);
+            };
+            let turn = rows.turn(session, turn).await?;
+            Ok(turn.map(|turn| (session_record.head_seq, turn)))
+        })
+    });
+    let (head_seq, record) = found.await?.ok_or_else(|| Failure::not_found("turn"))?;
+    let from = cursor.unwrap_or(Cursor {
+        seq: record.first_seq - 1,
+        d: 0,
+    });
+    if record.status.is_terminal() && record.last_seq.is_some_and(|last| last <= from.seq) {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let from = within(from, head_seq)?;
+    let follower = follow(&state, caller.scope, session, Some(turn), from);
+    Ok(sse::response(state, follower, Leash::none()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(after: Option<&str>, last: Option<&'static str>) -> Result<Option<Cursor>, Failure> {
+        let mut headers = HeaderMap::new();
+        if let Some(last) = last {
+            headers.insert(LAST_EVENT_ID, http::HeaderValue::from_static(last));
+        }
+        let after = after.map(str::to_owned);
+        cursor(&StreamFilter { after }, &headers)
+    }
+
+    #[test]
+    fn the_query_is_stronger_than_the_header() {
+        let at = |seq, d| Some(Cursor { seq, d });
+        assert_eq!(read(Some("7.2"), Some("5.1")).unwrap(), at(7, 2));
+        assert_eq!(read(None, Some("5.1")).unwrap(), at(5, 1));
+        assert_eq!(read(None, Some("")).unwrap(), None);
+        assert_eq!(read(None, None).unwrap(), None);
+        assert_eq!(read(Some("0"), Some("x")).unwrap(), at(0, 0));
+    }
+
+    #[test]
+    fn what_is_no_cursor_is_refused_where_it_stands() {
+        let place = |result: Result<_, Failure>| result.unwrap_err().problem().errors[0].pointer.clone();
+        assert_eq!(place(read(Some(""), None)), "after");
+        assert_eq!(place(read(Some("-1"), Some("5"))), "after");
+        assert_eq!(place(read(None, Some("x"))), "Last-Event-ID");
+        assert!(within(Cursor { seq: 5, d: 9 }, 5).is_ok() && within(Cursor { seq: 6, d: 0 }, 5).is_err());
+    }
+}

@@ -1,0 +1,281 @@
+//! Turns: created in one of three ways, listed, read, cancelled.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::header::{CONTENT_LOCATION, LOCATION};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::api::accept::{self, Wanted};
+use crate::api::caller::Caller;
+use crate::api::failure::Failure;
+use crate::api::leash::Leash;
+use crate::api::page::{self, Limit, Page};
+use crate::api::path::InPath;
+use crate::api::payload::Payload;
+use crate::api::query::Query;
+use crate::api::sse;
+use crate::api::state::ApiState;
+use crate::api::wait::{self, TurnOutcome, Waited};
+use crate::model::event::Event;
+use crate::model::id::{SessionId, TurnId};
+use crate::model::principal::Scope;
+use crate::model::problem::{Problem, ProblemCode};
+use crate::model::turn::{OnDisconnect, Turn, TurnStatus};
+use crate::turn::requests::CreatedTurn;
+
+use super::new_turn::TurnRequest;
+use super::streams;
+
+pub(super) fn routes() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new()
+        .routes(routes!(create_turn, list_turns))
+        .routes(routes!(get_turn))
+        .routes(routes!(cancel_turn))
+}
+
+/// The longest a client may block (DESIGN leaves it open; proxies rarely allow
+/// more).
+const MAX_WAIT_SECONDS: u64 = 600;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct TurnWait {
+    /// Seconds to wait for the turn to end or to wait for a person; not together
+    /// with `Accept: text/event-stream`.
+    #[param(minimum = 0, maximum = 600)]
+    wait: Option<u64>,
+}
+
+/// Create a turn. It is answered at once; as a stream of events, if the header
+/// `Accept` names `text/event-stream`; or, with `wait`, when the turn is at rest.
+#[utoipa::path(post, path = "/v1/sessions/{id}/turns", tag = "turns", request_body = TurnRequest,
+    params(("id" = SessionId, Path), TurnWait),
+    responses(
+        (status = 200, description = "The turn at rest, with `wait`; or frames whose `data` is an event.",
+            content((TurnOutcome = "application/json"), (Event = "text/event-stream")),
+            headers(("Content-Location" = String, description = "Path of the turn."))),
+        (status = 202, description = "The turn was taken; it is under way.", body = Turn,
+            headers(("Location" = String, description = "Path of the turn."))),
+        (status = 406, description = "`Accept` allows neither JSON nor a stream.",
+            body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "The session is busy.",
+            body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "The queue of the session or the server is full.",
+            body = Problem, content_type = "application/problem+json"),
+        (status = 502, description = "With `wait`: the turn failed at the model server.",
+            body = Problem, content_type = "application/problem+json"),
+        (status = 504, description = "With `wait`: the turn or the model server ran out of time.",
+            body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn create_turn(
+    State(state): State<ApiState>,
+    caller: Caller,
+    InPath(session): InPath<SessionId>,
+    Query(TurnWait { wait }): Query<TurnWait>,
+    headers: HeaderMap,
+    payload: Payload,
+) -> Result<Response, Failure> {
+    caller.require(Scope::TurnsWrite)?;
+    state.takes_work()?;
+    let wanted = accept::wanted(&headers)?;
+    let patience = patience(wanted, wait)?;
+    let request: TurnRequest = payload.json().await?;
+    let on_disconnect = request.on_disconnect();
+    let new = request.checked(&caller.principal)?;
+    // Whoever asked to be told at once has no connection to lose.
+    let held = on_disconnect == OnDisconnect::Cancel && (wanted == Wanted::Stream || patience.is_some());
+    let (maker, scope) = (state.clone(), caller.scope.clone());
+    let created = state.finish(async move {
+        let created = maker.engine.create_turn(&scope, session, new).await?;
+        let leash = if held {
+            Leash::new(maker, scope, session, created.turn.id)
+        } else {
+            Leash::none()
+        };
+        Ok::<_, crate::turn::requests::EngineError>((created, leash))
+    });
+    let (CreatedTurn { turn, first_seq }, leash) = created.await?;
+    let place = Place::of(&turn);
+    if wanted == Wanted::Stream {
+        let follower = streams::of_new_turn(&state, caller.scope, (session, turn.id), first_seq);
+        return Ok((place.header(CONTENT_LOCATION), sse::response(state, follower, leash)).into_response());
+    }
+    match patience {
+        Some(patience) => waited(&state, &caller, &turn, patience, leash).await,
+        None => Ok(taken(&place, turn)),
+    }
+}
+
+fn patience(wanted: Wanted, wait: Option<u64>) -> Result<Option<Duration>, Failure> {
+    match (wanted, wait) {
+        (Wanted::Stream, Some(_)) => Err(Failure::field(
+            "wait",
+            "a stream is not waited for; leave out `wait`, or send `Accept: application/json`",
+        )),
+        (_, Some(seconds)) if MAX_WAIT_SECONDS < seconds => Err(Failure::field(
+            "wait",
+            format!("expected 0 to {MAX_WAIT_SECONDS} seconds"),
+        )),
+        (_, wait) => Ok(wait.map(Duration::from_secs)),
+    }
+}
+
+async fn waited(
+    state: &ApiState,
+    caller: &Caller,
+    turn: &Turn,
+    patience: Duration,
+    mut leash: Leash,
+) -> Result<Response, Failure> {
+    let place = Place::of(turn);
+    let waited = wait::at_rest(state, &caller.scope, turn.session_id, turn.id, patience).await;
+    leash.let_go();
+    let outcome = match waited? {
+        Waited::UnderWay(turn) => return Ok(taken(&place, *turn)),
+        Waited::AtRest(outcome) => outcome,
+    };
+    let headers = place.header(CONTENT_LOCATION);
+    match failed(&outcome.turn) {
+        Some(failure) => Ok((headers, failure).into_response()),
+        None => Ok((headers, Json(*outcome)).into_response()),
+    }
+}
+
+/// A failed turn is no success for a client that waited: its problem is the
+/// answer.
+fn failed(turn: &Turn) -> Option<Failure> {
+    if turn.status != TurnStatus::Failed {
+        return None;
+    }
+    let unknown = || Problem::new(ProblemCode::Internal, "the turn failed");
+    let problem = turn.error.clone().unwrap_or_else(unknown);
+    let context = problem.context.clone();
+    Some(match context {
+        Some(_) => problem.into(),
+        None => problem
+            .with_context(serde_json::json!({"session_id": turn.session_id, "turn_id": turn.id}))
+            .into(),
+    })
+}
+
+fn taken(place: &Place, turn: Turn) -> Response {
+    (StatusCode::ACCEPTED, place.header(LOCATION), Json(turn)).into_response()
+}
+
+/// The path of a turn.
+struct Place(String);
+
+impl Place {
+    fn of(turn: &Turn) -> Self {
+        Self(format!("/v1/sessions/{}/turns/{}", turn.session_id, turn.id))
+    }
+
+    fn header(&self, name: HeaderName) -> HeaderMap {
+        let value = HeaderValue::from_str(&self.0).ok();
+        value.map(|value| (name, value)).into_iter().collect()
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct TurnFilter {
+    #[serde(default)]
+    #[param(required = false)]
+    limit: Limit,
+    /// The `next_cursor` of the page before.
+    after: Option<String>,
+    /// Only turns of this status.
+    status: Option<TurnStatus>,
+}
+
+/// List the turns of a session, newest first.
+#[utoipa::path(get, path = "/v1/sessions/{id}/turns", tag = "turns",
+    params(("id" = SessionId, Path), TurnFilter),
+    responses((status = 200, description = "A page of turns.", body = Page<Turn>)))]
+pub(super) async fn list_turns(
+    caller: Caller,
+    InPath(session): InPath<SessionId>,
+    Query(filter): Query<TurnFilter>,
+) -> Result<Json<Page<Turn>>, Failure> {
+    caller.require(Scope::SessionsRead)?;
+    let before: Option<TurnId> = page::after(filter.after.as_deref())?;
+    let (limit, status) = (filter.limit, filter.status);
+    let found = caller.scope.read(move |mut rows| {
+        Box::pin(async move {
+            if rows.session_record(session).await?.is_none() {
+                return Ok(None);
+            }
+            rows.turns(session, status, before, limit.and_one()).await.map(Some)
+        })
+    });
+    let found = found.await?.ok_or_else(|| Failure::not_found("session"))?;
+    Ok(Json(
+        Page::cut(found, limit, |turn| turn.turn_id).map(|turn| turn.view()),
+    ))
+}
+
+/// Read a turn.
+#[utoipa::path(get, path = "/v1/sessions/{id}/turns/{turn_id}", tag = "turns",
+    params(("id" = SessionId, Path), ("turn_id" = TurnId, Path)),
+    responses((status = 200, description = "The turn.", body = Turn)))]
+pub(super) async fn get_turn(
+    caller: Caller,
+    InPath((session, turn)): InPath<(SessionId, TurnId)>,
+) -> Result<Json<Turn>, Failure> {
+    caller.require(Scope::SessionsRead)?;
+    let found = caller.scope.read(move |mut rows| {
+        Box::pin(async move {
+            match rows.session_record(session).await? {
+                Some(_) => rows.turn(session, turn).await,
+                None => Ok(None),
+            }
+        })
+    });
+    let record = found.await?.ok_or_else(|| Failure::not_found("turn"))?;
+    Ok(Json(record.view()))
+}
+
+/// Cancel a turn. What waits ends at once, what runs a moment later; a turn
+/// that is over stays as it is.
+#[utoipa::path(post, path = "/v1/sessions/{id}/turns/{turn_id}/cancel", tag = "turns",
+    params(("id" = SessionId, Path), ("turn_id" = TurnId, Path)),
+    responses(
+        (status = 200, description = "The turn is over.", body = Turn),
+        (status = 202, description = "The turn was told to stop and is about to end.", body = Turn)))]
+pub(super) async fn cancel_turn(
+    State(state): State<ApiState>,
+    caller: Caller,
+    InPath((session, turn)): InPath<(SessionId, TurnId)>,
+) -> Result<Response, Failure> {
+    caller.require(Scope::TurnsWrite)?;
+    let engine = state.engine.clone();
+    let cancelled = state.finish(async move { engine.cancel_turn(&caller.scope, session, turn).await });
+    let turn = cancelled.await?;
+    let status = if turn.status.is_terminal() {
+        StatusCode::OK
+    } else {
+        StatusCode::ACCEPTED
+    };
+    Ok((status, Json(turn)).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_has_bounds_and_excludes_a_stream() {
+        let seconds = |wait| patience(Wanted::Json, Some(wait)).map(|patience| patience.unwrap().as_secs());
+        assert_eq!((seconds(0).unwrap(), seconds(600).unwrap()), (0, 600));
+        assert_eq!(seconds(601).unwrap_err().problem().errors[0].pointer, "wait");
+        assert!(patience(Wanted::Stream, Some(5)).is_err());
+        assert_eq!(patience(Wanted::Stream, None).unwrap(), None);
+    }
+}
