@@ -11,6 +11,7 @@ use super::transcript::message_record;
 use super::{Arg, Row, StoreError};
 use crate::base::Timestamp;
 use crate::model::approval::Approval;
+use crate::model::call::CallStatus;
 use crate::model::event::{
     ApprovalData, CallData, Event, EventBody, EventType, MessageData, SessionData, TextData, TurnData,
 };
@@ -82,7 +83,7 @@ impl Rows<'_> {
             if let Some(id) = id_in(&event.data, "message_id").filter(|id| !bodies.messages.contains_key(id)) {
                 bodies
                     .messages
-                    .extend(self.message(id).await?.map(|message| (id, message)));
+                    .extend(self.message(session, id).await?.map(|message| (id, message)));
             }
             if let Some(id) = id_in(&event.data, "call_id").filter(|id| !bodies.calls.contains_key(id)) {
                 let found = self.calls_with_results(session, &[id]).await?;
@@ -106,45 +107,30 @@ impl Rows<'_> {
             order by position desc limit 1";
         let args = [self.tenant.into(), session.into(), turn.into()];
         match self.conn.row(SQL, &args).await? {
-            Some(row) => self.message(row.id("message_id")?).await,
+            Some(row) => self.message(session, row.id("message_id")?).await,
             None => Ok(None),
         }
     }
 
-    async fn message(&mut self, id: MessageId) -> Result<Option<Message>, StoreError> {
+    async fn message(&mut self, session: SessionId, id: MessageId) -> Result<Option<Message>, StoreError> {
         const MESSAGE: &str = "
             select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at
             from message where tenant_id = $1 and message_id = $2";
-        const CALLS: &str = "
-            select call_id from tool_call where tenant_id = $1 and turn_id = $2 and message_id = $3 order by position";
         let Some(row) = self.conn.row(MESSAGE, &[self.tenant.into(), id.into()]).await? else {
             return Ok(None);
         };
         let record = message_record(&row)?;
-        let args = [self.tenant.into(), record.turn_id.into(), id.into()];
-        let ids: Vec<CallId> = self
-            .conn
-            .rows(CALLS, &args)
-            .await?
-            .iter()
-            .map(|row| row.id("call_id"))
-            .collect::<Result<_, _>>()?;
-        let session: SessionId = self.session_of_turn(record.turn_id).await?;
-        let calls = self.calls_with_results(session, &ids).await?;
         // As of the message: proposed, nothing started.
-        let fresh = calls.into_iter().map(|(mut call, _)| {
-            call.status = crate::model::call::CallStatus::Proposed;
-            (call.exit_code, call.started_at, call.finished_at) = (None, None, None);
-            call.view(None)
-        });
+        let fresh = self
+            .calls_of_message(session, &record)
+            .await?
+            .into_iter()
+            .map(|mut call| {
+                call.status = CallStatus::Proposed;
+                (call.exit_code, call.started_at, call.finished_at) = (None, None, None);
+                call.view(None)
+            });
         Ok(Some(record.view(fresh.collect())))
-    }
-
-    async fn session_of_turn(&mut self, turn: TurnId) -> Result<SessionId, StoreError> {
-        const SQL: &str = "select session_id from turn where tenant_id = $1 and turn_id = $2";
-        let row = self.conn.row(SQL, &[self.tenant.into(), turn.into()]).await?;
-        row.ok_or_else(|| StoreError::corrupt("a message of no turn"))?
-            .id("session_id")
     }
 }
 

@@ -5,7 +5,7 @@ use super::scope::Rows;
 use super::sessions::named;
 use super::{Arg, Row, StoreError};
 use crate::model::id::{CallId, SessionId, TurnId};
-use crate::model::message::Message;
+use crate::model::message::{Message, Role};
 use crate::model::record::{CallRecord, MessageRecord};
 
 impl Rows<'_> {
@@ -160,6 +160,30 @@ impl Rows<'_> {
             (message.position, message.view(own))
         };
         Ok(whole.into_iter().map(view).collect())
+    }
+
+    /// The calls that an assistant message made, in order; other messages make
+    /// none.
+    pub(super) async fn calls_of_message(
+        &mut self,
+        session: SessionId,
+        message: &MessageRecord,
+    ) -> Result<Vec<CallRecord>, StoreError> {
+        const SQL: &str = "
+            select call_id, turn_id, message_id, batch_index, position, name, provider_id, arguments_raw, arguments,
+                edited, effect, segment, parallel, status, exit_code, created_at, started_at, finished_at
+            from tool_call
+            where tenant_id = $1 and session_id = $2 and position > $3 and message_id = $4 order by position";
+        if message.role != Role::Assistant {
+            return Ok(Vec::new());
+        }
+        let args = [
+            self.tenant.into(),
+            session.into(),
+            message.position.into(),
+            message.message_id.into(),
+        ];
+        self.conn.rows(SQL, &args).await?.iter().map(call_record).collect()
     }
 
     /// Calls by id, each with its result where it has one.
