@@ -6,10 +6,12 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::FutureExt;
+use serde_json::{Map, Value};
 
 use super::budget::{self, Budget};
 use super::{Call, Done, Host, Tool, error_text};
 use crate::environment::Parents;
+use crate::model::call::Effect;
 use crate::model::id::{CallId, SessionId, TenantId};
 
 /// Beneath the session's temporary directory.
@@ -24,19 +26,20 @@ pub async fn run(tool: &'static dyn Tool, call: Call, budget: Budget) -> Done {
         call: call.call_id,
     };
     let spec = tool.spec();
+    let effect = tool.effect(&call.arguments);
     let started = AssertUnwindSafe(async move { tool.run(call).await });
     let Ok(mut done) = started.catch_unwind().await else {
         tracing::error!(tool = spec.name, call = %shelf.call, "a tool panicked");
         let text = format!("Error executing {}: it stopped unexpectedly", spec.name);
-        // What it did before is not known.
         return Done {
-            survived: true,
+            // What it did before is not known.
+            survived: effect == Effect::Write,
             ..Done::failure(error_text::envelope(&error_text::sanitise(&text)))
         };
     };
     let threshold = budget.threshold(spec.result_limit);
     if threshold < done.result.chars().count() {
-        done.result = shelf.put(&done.result).await;
+        done.result = shelf.shorten(&done.result).await;
     }
     done
 }
@@ -50,20 +53,162 @@ struct Shelf {
 }
 
 impl Shelf {
-    /// Stores a result; what the model reads in its place comes back.
-    async fn put(&self, result: &str) -> String {
+    /// Of an object whose text makes it long, the text alone is stored: the
+    /// lines of a file can be read in parts, one line of JSON cannot.
+    async fn shorten(&self, result: &str) -> String {
+        if let Ok(Value::Object(mut fields)) = serde_json::from_str(result)
+            && let Some(text) = longest_text(&mut fields)
+            && result.len() < 2 * text.len()
+        {
+            *text = self.put(text).await;
+            return Value::Object(fields).to_string();
+        }
+        self.put(result).await
+    }
+
+    /// Stores a text; what the model reads in its place comes back.
+    async fn put(&self, text: &str) -> String {
         let Ok(workspace) = self.host.workspace(self.tenant, self.session).await else {
-            return budget::unstored_text(result);
+            return budget::unstored_text(text);
         };
         let name = budget::file_name(&self.call.to_string());
         let path = workspace.tmp().join(DIRECTORY).join(name);
-        let written = workspace.write_atomic(&path, result.as_bytes().to_vec(), Parents::Create);
+        let written = workspace.write_atomic(&path, text.as_bytes().to_vec(), Parents::Create);
         match written.await {
-            Ok(()) => budget::stored_text(result, &path.to_string_lossy()),
+            Ok(()) => budget::stored_text(text, &path.to_string_lossy()),
             Err(error) => {
                 tracing::warn!(%error, call = %self.call, "a long result could not be stored");
-                budget::unstored_text(result)
+                budget::unstored_text(text)
             }
         }
+    }
+}
+
+fn longest_text(fields: &mut Map<String, Value>) -> Option<&mut String> {
+    let texts = fields.values_mut().filter_map(|value| match value {
+        Value::String(text) => Some(text),
+        _ => None,
+    });
+    texts.max_by_key(|text| text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::future::BoxFuture;
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::call::Footprint;
+    use crate::tool::budget::{ResultLimit, STORED_TAG};
+    use crate::tool::testing::Bench;
+    use crate::tool::{Judged, Place, Spec};
+
+    /// Answers with its argument `result`; panics without one.
+    struct Echo;
+
+    impl Tool for Echo {
+        fn spec(&self) -> Spec {
+            Spec {
+                name: "echo",
+                toolset: "test",
+                emoji: "",
+                description: "",
+                requires_env: &[],
+                result_limit: ResultLimit::Chars(3_000),
+            }
+        }
+
+        fn parameters(&self) -> Value {
+            json!({"type": "object"})
+        }
+
+        fn example(&self) -> Value {
+            json!({})
+        }
+
+        fn effect(&self, _: &Value) -> Effect {
+            Effect::Write
+        }
+
+        fn footprint(&self, _: &Value, _: &Place<'_>) -> Footprint {
+            Footprint::Parallel
+        }
+
+        fn unavailable(&self, _: &Host) -> Option<String> {
+            None
+        }
+
+        fn judge(&self, _: &Value, _: &Place<'_>, _: &Host) -> Judged {
+            Judged::Allow
+        }
+
+        fn subject(&self, _: &Value) -> String {
+            String::new()
+        }
+
+        fn run(&self, call: Call) -> BoxFuture<'static, Done> {
+            Box::pin(async move {
+                Done {
+                    result: call.arguments["result"].as_str().unwrap().to_owned(),
+                    ..Done::default()
+                }
+            })
+        }
+    }
+
+    async fn echo(bench: &Bench, result: &str) -> String {
+        let call = bench.call(json!({"result": result}));
+        run(&Echo, call, Budget::default()).await.result
+    }
+
+    fn stored(shown: &str) -> String {
+        let path = shown
+            .lines()
+            .find_map(|line| line.strip_prefix("Full output saved to: "))
+            .unwrap();
+        std::fs::read_to_string(path).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_result_that_fits_stays_as_it_is() {
+        let bench = Bench::new().await;
+        let text = "x".repeat(3_000);
+        assert_eq!(echo(&bench, &text).await, text);
+    }
+
+    #[tokio::test]
+    async fn a_long_result_is_stored_where_the_session_can_read_it() {
+        let bench = Bench::new().await;
+        let text = "a line\n".repeat(1_000);
+        let shown = echo(&bench, &text).await;
+        assert!(shown.starts_with(STORED_TAG) && shown.len() < 2_500);
+        assert_eq!(stored(&shown), text);
+        assert!(shown.contains(bench.workspace().await.tmp().to_str().unwrap()));
+    }
+
+    #[tokio::test]
+    async fn of_an_object_only_its_long_text_is_stored() {
+        let bench = Bench::new().await;
+        let text = "a line\n".repeat(1_000);
+        let shown = echo(
+            &bench,
+            &json!({"output": text, "exit_code": 3, "error": null}).to_string(),
+        )
+        .await;
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        assert_eq!(shown["exit_code"], 3);
+        assert_eq!(stored(shown["output"].as_str().unwrap()), text);
+    }
+
+    #[tokio::test]
+    async fn a_tool_that_panics_is_a_failed_call() {
+        let bench = Bench::new().await;
+        let done = run(&Echo, bench.call(json!({})), Budget::default()).await;
+        assert!(done.failed && done.survived);
+        assert!(
+            done.result.contains("[TOOL_ERROR] Error executing echo"),
+            "{}",
+            done.result
+        );
     }
 }

@@ -95,6 +95,13 @@ impl Host {
         &self.environment
     }
 
+    /// The backend as the guard names it.
+    pub fn backend(&self) -> crate::guard::Backend {
+        match self.environment {
+            Environment::Local(_) => crate::guard::Backend::Local,
+        }
+    }
+
     /// Why commands cannot run here, if they cannot.
     pub fn no_commands(&self) -> Option<String> {
         match self.environment.isolation() {

@@ -83,7 +83,8 @@ pub trait Tool: Send + Sync {
     /// JSON Schema of the arguments.
     fn parameters(&self) -> Value;
 
-    /// Arguments of a call that works in any workspace; a test runs it.
+    /// Arguments of a call that works in a workspace that holds `notes.txt`; a
+    /// test runs it.
     fn example(&self) -> Value;
 
     fn effect(&self, arguments: &Value) -> Effect;

@@ -52,17 +52,26 @@ impl Bounded {
 
     /// The text, with a notice where something was left out.
     pub fn finish(self) -> String {
-        let tail = last_chars(&self.tail, self.tail_max);
-        let kept = self.head.chars().count() + tail.chars().count();
-        if kept == self.total {
-            return format!("{}{tail}", self.head);
+        let total = self.total;
+        let (head, tail, omitted) = self.parts();
+        if omitted == 0 {
+            return format!("{head}{tail}");
         }
-        let (omitted, total) = (grouped(self.total - kept), grouped(self.total));
-        format!(
-            "{}\n\n[... {omitted} of {total} characters left out ...]\n\n{tail}",
-            self.head
-        )
+        format!("{head}{}{tail}", notice(omitted, total))
     }
+
+    /// The beginning, the end, and how many characters are missing between.
+    pub fn parts(self) -> (String, String, usize) {
+        let tail = last_chars(&self.tail, self.tail_max).to_owned();
+        let kept = self.head.chars().count() + tail.chars().count();
+        (self.head, tail, self.total - kept)
+    }
+}
+
+/// What stands in the place of what was left out.
+pub fn notice(omitted: usize, total: usize) -> String {
+    let (omitted, total) = (grouped(omitted), grouped(total));
+    format!("\n\n[... {omitted} of {total} characters left out ...]\n\n")
 }
 
 /// The text within the bound, or its head and tail.

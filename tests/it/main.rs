@@ -15,3 +15,4 @@ mod floors;
 mod harness;
 mod migrations;
 mod sandbox;
+mod tools;

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use futures::future::BoxFuture;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::page::{self, Content, Page, Range};
@@ -168,34 +168,36 @@ fn range(arguments: &Value) -> Range {
 fn shown(page: &Page, range: Range, bytes: u64) -> Value {
     let last = range.offset.saturating_sub(1).saturating_add(page.lines.len());
     let truncated = last < page.total_lines && range.offset <= page.total_lines;
-    let mut result = json!({
-        "content": numbered(&page.lines, range.offset),
-        "total_lines": page.total_lines,
-        "file_size": bytes,
-        "truncated": truncated,
-    });
-    let next = last.saturating_add(1);
+    let (next, total) = (last.saturating_add(1), page.total_lines);
+    let mut fields = Map::new();
+    let mut put = |name: &str, value: Value| drop(fields.insert(name.to_owned(), value));
+    put("content", json!(numbered(&page.lines, range.offset)));
+    put("total_lines", json!(total));
+    put("file_size", json!(bytes));
+    put("truncated", json!(truncated));
     if page.is_full {
-        result["truncated_by"] = json!("bytes");
-        result["next_offset"] = json!(next);
+        put("truncated_by", json!("bytes"));
+        put("next_offset", json!(next));
     }
     if truncated {
-        let (first, total) = (range.offset, page.total_lines);
-        result["hint"] = json!(format!(
-            "lines {first} to {last} of {total}; use offset={next} to read on"
-        ));
-    } else if page.lines.is_empty() && 0 < page.total_lines {
-        result["hint"] = json!(format!(
-            "the file has {} lines; offset is behind its end",
-            page.total_lines
-        ));
+        let text = format!(
+            "lines {} to {last} of {total}; use offset={next} to read on",
+            range.offset
+        );
+        put("hint", json!(text));
+    } else if page.lines.is_empty() && 0 < total {
+        put(
+            "hint",
+            json!(format!("the file has {total} lines; offset is behind its end")),
+        );
     }
     if truncated && LARGE_BYTES < bytes && WIDE_LINES < range.limit {
-        result["_hint"] = json!("this is a large file: read the parts you need with offset and a small limit");
+        let advice = "this is a large file: read the parts you need with offset and a small limit";
+        put("_hint", json!(advice));
     }
-    result["is_binary"] = json!(false);
-    result["is_image"] = json!(false);
-    result
+    put("is_binary", json!(false));
+    put("is_image", json!(false));
+    Value::Object(fields)
 }
 
 /// The lines with their numbers, secrets masked. A secret of several lines

@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use futures::future::BoxFuture;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::display;
 use super::syntax::Syntax;
@@ -117,13 +117,17 @@ async fn write(call: &Call) -> Answer {
         .await;
     done.map_err(|failed| target.failed(&failed))?;
     let resolved = resolved(&target).await;
-    let mut result = json!({"bytes_written": written, "dirs_created": dirs_created});
+    let mut fields = Map::new();
+    let mut put = |name: &str, value: Value| drop(fields.insert(name.to_owned(), value));
+    put("bytes_written", json!(written));
+    put("dirs_created", json!(dirs_created));
     if let Some(syntax) = Syntax::of(&target.path) {
-        result["lint"] = json!({"status": "ok", "message": format!("well-formed {}", syntax.name())});
+        let message = format!("well-formed {}", syntax.name());
+        put("lint", json!({"status": "ok", "message": message}));
     }
-    result["resolved_path"] = json!(resolved);
-    result["files_modified"] = json!([resolved]);
-    Ok(result)
+    put("resolved_path", json!(resolved));
+    put("files_modified", json!([resolved]));
+    Ok(Value::Object(fields))
 }
 
 /// Models drop the content of a long call more often than they mean to write

@@ -1,1 +1,9 @@
 //! Toolset `terminal`: commands in a session's workspace.
+
+mod output;
+mod request;
+#[allow(
+    clippy::module_inception,
+    reason = "one file for each tool, in the folder of its toolset"
+)]
+mod terminal;

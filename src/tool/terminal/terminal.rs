@@ -1,0 +1,292 @@
+//! `terminal`: one shell command in the foreground, in the session's workspace,
+//! behind the walls of the environment.
+//!
+//! The command is judged by the guard before it starts. Its output streams to
+//! viewers as it arrives; the model reads it bounded, plain and with secrets
+//! masked. Where the shell ends is where the session stands from then on.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use serde_json::{Map, Value, json};
+
+use super::output::{Collected, Decoder};
+use super::request::{Refused, Request};
+use crate::environment::{Chunk, Command, EntryKind, EnvironmentError, Finished, Workspace};
+use crate::guard::{self, Setting, Verdict};
+use crate::live::drafts::Item;
+use crate::model::call::{Effect, Footprint};
+use crate::model::event::OutputStream;
+use crate::tool::budget::ResultLimit;
+use crate::tool::command_line::{exit_code_meaning, group_background};
+use crate::tool::registry::Registered;
+use crate::tool::{Call, Done, Host, Judged, Place, Spec, Tool, ToolWrites};
+
+inventory::submit!(Registered(&Terminal));
+
+/// Waits before another try when the machine has no room for a process (the
+/// original's figures).
+const SPAWN_WAITS: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(8)];
+
+struct Terminal;
+
+impl Tool for Terminal {
+    fn spec(&self) -> Spec {
+        Spec {
+            name: "terminal",
+            toolset: "terminal",
+            emoji: "💻",
+            description: "Runs a shell command and returns its output and exit code. Files and the working directory \
+                stay from call to call, variables do not. The command runs in a sandbox: it may write in the \
+                workspace and in $TMPDIR only. It gets no input and no terminal, so use options that do not ask \
+                (-y, --no-pager). It must end by itself: servers, watchers and `&` are refused. Use read_file and \
+                write_file for files rather than cat, echo or sed. Dangerous commands wait for a person's approval.",
+            requires_env: &[],
+            result_limit: ResultLimit::Chars(100_000),
+        }
+    }
+
+    fn parameters(&self) -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "command": {"type": "string", "description": "The command, as for bash."},
+                "timeout": {
+                    "type": "integer",
+                    "description": "Seconds until the command is stopped. The server has a default (usually 180) and \
+                        an upper limit (usually 600).",
+                    "minimum": 1,
+                },
+                "workdir": {
+                    "type": "string",
+                    "description": "The directory to run in, inside the workspace. Left out: where the last command \
+                        ended.",
+                },
+            },
+            "required": ["command"],
+        })
+    }
+
+    fn example(&self) -> Value {
+        json!({"command": "echo hello"})
+    }
+
+    fn effect(&self, _arguments: &Value) -> Effect {
+        Effect::Write
+    }
+
+    fn footprint(&self, _arguments: &Value, _place: &Place<'_>) -> Footprint {
+        Footprint::Alone
+    }
+
+    fn unavailable(&self, host: &Host) -> Option<String> {
+        host.no_commands()
+    }
+
+    fn judge(&self, arguments: &Value, place: &Place<'_>, host: &Host) -> Judged {
+        // What will be refused before it starts needs nobody's consent.
+        let Ok(request) = Request::read(arguments, place.workspace, place.cwd, host) else {
+            return Judged::Allow;
+        };
+        let cwd = request.workdir.as_deref().unwrap_or(place.cwd).to_string_lossy();
+        let (home, agent_home) = (host.home.to_string_lossy(), host.agent_home.to_string_lossy());
+        let setting = Setting {
+            backend: host.backend(),
+            home: &home,
+            agent_home: &agent_home,
+            cwd: Some(&cwd),
+            sudo_password: false,
+        };
+        let judgement = guard::check(request.command, &setting);
+        match judgement.verdict {
+            Verdict::Allow => Judged::Allow,
+            Verdict::Ask => Judged::Ask {
+                findings: judgement.findings,
+            },
+            Verdict::Deny => {
+                let what: Vec<&str> = judgement
+                    .findings
+                    .iter()
+                    .map(|finding| finding.description.as_str())
+                    .collect();
+                Judged::Deny {
+                    message: format!("the command is never allowed here: {}", what.join("; ")),
+                }
+            }
+        }
+    }
+
+    fn subject(&self, arguments: &Value) -> String {
+        arguments["command"].as_str().unwrap_or_default().to_owned()
+    }
+
+    fn run(&self, call: Call) -> BoxFuture<'static, Done> {
+        Box::pin(async move {
+            match execute(&call).await {
+                Ok(done) => done,
+                Err(failed) => Done {
+                    // Nobody saw the end of it: what it did is not known.
+                    survived: matches!(failed, Failed::Environment(EnvironmentError::Lost)),
+                    ..Done::failure(failure(&failed))
+                },
+            }
+        })
+    }
+}
+
+/// Why a call has no exit code.
+#[derive(Debug, thiserror::Error)]
+enum Failed {
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    #[error(transparent)]
+    Environment(#[from] EnvironmentError),
+    #[error("`workdir` `{0}` is not a directory of the workspace")]
+    Workdir(PathBuf),
+}
+
+fn failure(failed: &Failed) -> String {
+    let mut text = failed.to_string();
+    let mut cause = std::error::Error::source(failed);
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    json!({"output": "", "exit_code": -1, "error": text, "status": "error"}).to_string()
+}
+
+async fn execute(call: &Call) -> Result<Done, Failed> {
+    let host = &call.host;
+    let path = host.workspace_path(call.tenant_id, call.session_id);
+    let request = Request::read(&call.arguments, &path, &call.cwd, host)?;
+    let workspace = host.workspace(call.tenant_id, call.session_id).await?;
+    if let Some(workdir) = &request.workdir
+        && !is_directory(&workspace, workdir).await
+    {
+        return Err(Failed::Workdir(workdir.clone()));
+    }
+    let mut collected = Collected::new();
+    let finished = start(call, &workspace, &request, &mut collected).await?;
+    Ok(report(call, &workspace, &request, collected.shown(request.command), &finished).await)
+}
+
+async fn is_directory(workspace: &Workspace, path: &Path) -> bool {
+    let metadata = workspace.metadata(path).await;
+    metadata.is_ok_and(|metadata| metadata.kind == EntryKind::Directory)
+}
+
+/// Runs the command; when there is no room for its process, tries again.
+async fn start(
+    call: &Call,
+    workspace: &Workspace,
+    request: &Request<'_>,
+    collected: &mut Collected,
+) -> Result<Finished, EnvironmentError> {
+    let mut waits = SPAWN_WAITS.iter();
+    loop {
+        let ended = stream(call, workspace, request, collected).await;
+        match (&ended, waits.next()) {
+            (Err(EnvironmentError::Spawn(error)), Some(wait)) if is_transient(error) && !call.cancel.is_cancelled() => {
+                tokio::select! {
+                    () = call.clock.sleep(*wait) => {}
+                    () = call.cancel.cancelled() => return ended,
+                }
+            }
+            _ => return ended,
+        }
+    }
+}
+
+/// The machine is short of something that may be there again soon.
+fn is_transient(error: &io::Error) -> bool {
+    let of_files = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
+    let kinds = [
+        io::ErrorKind::WouldBlock,
+        io::ErrorKind::OutOfMemory,
+        io::ErrorKind::ExecutableFileBusy,
+    ];
+    kinds.contains(&error.kind()) || of_files.contains(&error.raw_os_error())
+}
+
+/// Runs the command once, its output going to viewers and to the collector.
+async fn stream(
+    call: &Call,
+    workspace: &Workspace,
+    request: &Request<'_>,
+    collected: &mut Collected,
+) -> Result<Finished, EnvironmentError> {
+    let command = Command {
+        script: group_background(request.command).into_owned(),
+        cwd: request.workdir.clone().unwrap_or_else(|| call.cwd.clone()),
+        timeout: request.timeout,
+        stdin: None,
+        environment: Vec::new(),
+    };
+    let (mut stdout, mut stderr) = (Decoder::default(), Decoder::default());
+    let mut take = |stream: OutputStream, text: &str| {
+        if !text.is_empty() {
+            call.pen.push(Item::Output(call.call_id, stream), text);
+            collected.push(text);
+        }
+    };
+    let output = |chunk: Chunk| match chunk {
+        Chunk::Stdout(bytes) => take(OutputStream::Stdout, &stdout.decode(&bytes)),
+        Chunk::Stderr(bytes) => take(OutputStream::Stderr, &stderr.decode(&bytes)),
+    };
+    let environment = call.host.environment();
+    let finished = environment
+        .execute(workspace, command, output, call.cancel.clone())
+        .await;
+    take(OutputStream::Stdout, stdout.finish());
+    take(OutputStream::Stderr, stderr.finish());
+    finished
+}
+
+async fn report(call: &Call, workspace: &Workspace, request: &Request<'_>, output: String, end: &Finished) -> Done {
+    let error = end
+        .survived
+        .then_some("a process of the command could not be stopped and may still run");
+    let mut fields = Map::new();
+    let mut put = |name: &str, value: Value| drop(fields.insert(name.to_owned(), value));
+    put("output", json!(with_ending(output, request, end)));
+    put("exit_code", json!(end.exit_code));
+    put("error", json!(error));
+    if let Some(meaning) = exit_code_meaning(request.command, end.exit_code) {
+        put("exit_code_meaning", json!(meaning));
+    }
+    let moved = end.cwd.as_deref().filter(|cwd| *cwd != call.cwd);
+    let cwd = match moved {
+        Some(cwd) if call.host.is_inside(workspace.root(), cwd) && is_directory(workspace, cwd).await => cwd.to_str(),
+        Some(_) => {
+            let back = call.cwd.display();
+            let note = format!("this directory is outside the workspace; the next command starts in {back} again");
+            put("note", json!(note));
+            None
+        }
+        None => None,
+    };
+    Done {
+        result: Value::Object(fields).to_string(),
+        failed: end.exit_code != 0 || error.is_some(),
+        exit_code: Some(i64::from(end.exit_code)),
+        cancelled: end.interrupted,
+        survived: end.survived,
+        writes: ToolWrites {
+            todo: None,
+            cwd: cwd.map(str::to_owned),
+        },
+    }
+}
+
+/// The output and, where the command did not end by itself, why it ended.
+fn with_ending(output: String, request: &Request<'_>, end: &Finished) -> String {
+    let ending = match (end.timed_out, end.interrupted) {
+        (true, _) => format!("[Command timed out after {}s]", request.timeout.as_secs()),
+        (false, true) => "[Command interrupted]".to_owned(),
+        (false, false) => return output,
+    };
+    let space = if output.is_empty() { "" } else { "\n" };
+    format!("{output}{space}{ending}")
+}
