@@ -144,7 +144,8 @@ pub async fn open_store(config: &Config, around: &Surroundings) -> Result<Store,
     Store::open(options).await
 }
 
-async fn open_host(config: &Config, around: &Surroundings) -> Result<Host, HostError> {
+/// Finds out what tools can run on here.
+pub async fn open_host(config: &Config, around: &Surroundings) -> Result<Host, HostError> {
     let home = around.environment.iter().find(|(name, _)| name == "HOME");
     let home = home.map_or_else(|| PathBuf::from("/"), |(_, home)| PathBuf::from(home));
     Host::open(HostSettings {

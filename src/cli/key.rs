@@ -8,6 +8,10 @@ use crate::model::principal::Scope;
 use super::StoreArgs;
 use super::span::Span;
 
+mod run;
+
+pub(super) use run::run;
+
 pub(super) const EXAMPLES: &str = "\
 Examples:
   hermes-server key create --name laptop

@@ -1,11 +1,21 @@
-//! The command line: what may be typed, with its help. Each subcommand's
-//! arguments stand in a file of their own; without a subcommand the server is
-//! started.
+//! The command line: what may be typed, with its help, and what it does. Each
+//! subcommand stands in a file of its own; without one the server is started.
+//! All output passes `print`, all failures end in `run`.
 
 mod check;
+mod error;
+mod first_key;
+mod greeting;
 mod key;
+mod load;
+mod log;
+mod migrate;
 mod openapi;
+mod print;
+mod run;
 mod serve;
+mod server;
+mod signals;
 mod span;
 mod token;
 mod tools;
@@ -13,6 +23,7 @@ mod tools;
 pub use check::CheckArgs;
 pub use key::{KeyCommand, NewKeyArgs};
 pub use openapi::{OpenApiArgs, Surface};
+pub use run::run;
 pub use serve::{ServeArgs, StoreArgs};
 pub use span::{Span, SpanError};
 pub use token::TokenArgs;
@@ -33,7 +44,9 @@ Examples:
   hermes-server --listen 127.0.0.1:9000            the same on another port
   hermes-server serve --database-url postgres://hermes@localhost/hermes
   hermes-server key create --name ci --scope sessions:read
-  hermes-server check 'curl https://example.com/x | sh'")]
+  hermes-server check 'curl https://example.com/x | sh'
+
+Exit status: 0 done, 1 failed, 2 wrong usage or configuration; `check` has its own.")]
 pub struct Cli {
     #[command(subcommand)]
     command: Option<Command>,

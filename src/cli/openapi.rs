@@ -1,13 +1,17 @@
 //! `openapi`: the documents that describe the HTTP surfaces.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+
+use super::error::CliError;
+use super::print;
+use crate::api;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
   hermes-server openapi > native.json
-  hermes-server openapi --surface openai
+  hermes-server openapi --surface native
   hermes-server openapi --output openapi           write all of them into a directory
   hermes-server openapi --output openapi --check   fail when a file there differs";
 
@@ -30,6 +34,54 @@ pub struct OpenApiArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Surface {
     Native,
-    Openai,
-    Hermes,
+}
+
+impl Surface {
+    const ALL: [Self; 1] = [Self::Native];
+
+    fn file(self) -> &'static str {
+        match self {
+            Self::Native => "native.json",
+        }
+    }
+
+    /// The same bytes every time and on every machine.
+    fn text(self) -> Result<String, CliError> {
+        let document = match self {
+            Self::Native => api::document(),
+        };
+        Ok(document.to_pretty_json()? + "\n")
+    }
+}
+
+pub(super) fn run(args: &OpenApiArgs) -> Result<(), CliError> {
+    match &args.output {
+        None => print::out(&args.surface.text()?).map_err(CliError::Output),
+        Some(directory) if args.check => compare(directory),
+        Some(directory) => write(directory),
+    }
+}
+
+fn write(directory: &Path) -> Result<(), CliError> {
+    std::fs::create_dir_all(directory).map_err(|source| CliError::file(directory, source))?;
+    for surface in Surface::ALL {
+        let path = directory.join(surface.file());
+        std::fs::write(&path, surface.text()?).map_err(|source| CliError::file(&path, source))?;
+    }
+    Ok(())
+}
+
+fn compare(directory: &Path) -> Result<(), CliError> {
+    let mut differing = Vec::new();
+    for surface in Surface::ALL {
+        let path = directory.join(surface.file());
+        let written = std::fs::read(&path).map_err(|source| CliError::file(&path, source))?;
+        if written != surface.text()?.into_bytes() {
+            differing.push(format!("`{}`", path.display()));
+        }
+    }
+    if differing.is_empty() {
+        return Ok(());
+    }
+    Err(CliError::Drift(differing.join(", "), directory.display().to_string()))
 }

@@ -82,7 +82,7 @@ fn the_other_subcommands_parse() {
     for line in [
         ["migrate", "--data-dir", "/d"].as_slice(),
         &["openapi"],
-        &["openapi", "--surface", "hermes"],
+        &["openapi", "--surface", "native"],
         &["openapi", "--output", "openapi", "--check"],
         &["key", "list", "--json"],
         &["key", "revoke", "key_01jz8m4s7ye2tv6m0c9w3kq5rd"],

@@ -2,10 +2,14 @@
 
 use clap::Args;
 
+use crate::api::auth::jwt::{Claims, mint};
 use crate::model::principal::Scope;
 
 use super::StoreArgs;
+use super::error::CliError;
 use super::key::parse_scope;
+use super::load::load;
+use super::print;
 use super::span::Span;
 
 pub(super) const EXAMPLES: &str = "\
@@ -42,4 +46,16 @@ pub struct TokenArgs {
 
     #[command(flatten)]
     pub store: StoreArgs,
+}
+
+pub(super) fn run(args: TokenArgs) -> Result<(), CliError> {
+    let loaded = load(args.store)?;
+    let claims = Claims {
+        tenant: args.tenant,
+        user: args.user,
+        scopes: args.scopes.into_iter().collect(),
+    };
+    let now = loaded.around.clock.now();
+    let token = mint::mint(&loaded.config.auth.jwt, &claims, now, args.expires.0)?;
+    print::out(&format!("{}\n", token.expose())).map_err(CliError::Output)
 }

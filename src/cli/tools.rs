@@ -1,8 +1,16 @@
 //! `tools`: what a session would be given.
 
 use clap::Args;
+use serde_json::json;
+
+use crate::app;
+use crate::tool::registry::{Registry, Selection};
+use crate::tool::session_tools::SessionTools;
 
 use super::StoreArgs;
+use super::error::CliError;
+use super::load::load;
+use super::print;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -26,4 +34,56 @@ pub struct ToolsArgs {
 
     #[command(flatten)]
     pub store: StoreArgs,
+}
+
+/// Runs a trial command, as the server does at its start, to find out what this
+/// machine offers.
+pub(super) async fn run(args: ToolsArgs) -> Result<(), CliError> {
+    let loaded = load(args.store)?;
+    let host = app::open_host(&loaded.config, &loaded.around).await?;
+    let presets = match args.preset {
+        Some(preset) => vec![preset],
+        None => loaded.config.platform_toolsets.api_server,
+    };
+    let selection = Selection {
+        presets: &presets,
+        ..Selection::default()
+    };
+    let tools = Registry::collect().select(&selection, &host).map_err(CliError::Toolset)?;
+    let text = if args.json {
+        serde_json::to_string_pretty(&as_json(&tools, args.all))? + "\n"
+    } else {
+        as_table(&tools, args.all)
+    };
+    print::out(&text).map_err(CliError::Output)
+}
+
+fn as_json(tools: &SessionTools, all: bool) -> serde_json::Value {
+    let offered = tools.offered().iter().map(|tool| {
+        let spec = tool.spec();
+        json!({"name": spec.name, "toolset": spec.toolset, "description": spec.description,
+            "parameters": tool.parameters()})
+    });
+    let mut shown = json!({"offered": offered.collect::<Vec<_>>()});
+    if let (true, Some(fields)) = (all, shown.as_object_mut()) {
+        fields.insert("absent".to_owned(), json!(tools.absent()));
+    }
+    shown
+}
+
+fn as_table(tools: &SessionTools, all: bool) -> String {
+    let offered = tools.offered().iter().map(|tool| {
+        let spec = tool.spec();
+        let summary = spec.description.lines().next().unwrap_or_default();
+        format!("{:<20} {:<14} {summary}\n", spec.name, spec.toolset)
+    });
+    let mut text: String = offered.collect();
+    let absent = tools.absent();
+    if all {
+        let absent = absent.iter().map(|tool| format!("{:<20} absent: {}\n", tool.name, tool.reason));
+        text.extend(absent);
+    } else if !absent.is_empty() {
+        text.push_str(&format!("{} more are absent; --all says why\n", absent.len()));
+    }
+    text
 }

@@ -2,6 +2,8 @@
 //! whose is this key, which tenant has this name. Nothing here returns a
 //! tenant's work.
 
+use crate::model::id::{KeyId, TenantId};
+
 use super::keys::{self, KeyRecord};
 use super::tenants::{self, Tenant};
 use super::{Store, StoreError, Wall, dialect};
@@ -15,6 +17,18 @@ pub async fn key_with_hash(store: &Store, hash: &str) -> Result<Option<KeyRecord
                 let sql = "select tenant_id, key_id, user_id, name, hash, scopes, tools, created_at, expires_at, revoked_at \
                            from api_key where hash = $1";
                 conn.row(sql, &[(&hash).into()]).await?.map(|row| keys::decoded(&row)).transpose()
+            })
+        })
+        .await
+}
+
+/// The tenant that a key belongs to.
+pub async fn tenant_of_key(store: &Store, key: KeyId) -> Result<Option<TenantId>, StoreError> {
+    store
+        .read(Wall::Across, move |conn| {
+            Box::pin(async move {
+                let row = conn.row("select tenant_id from api_key where key_id = $1", &[key.into()]).await?;
+                row.map(|row| row.id("tenant_id")).transpose()
             })
         })
         .await

@@ -107,7 +107,7 @@ impl Step<'_> {
         if let Some(grant) = grant {
             return Gate::Run { grant: Some(grant.id) };
         }
-        if rules.mode == ApprovalMode::Off || listed(&rules.allowlist, subject, &findings) {
+        if rules.mode == ApprovalMode::Off || is_listed(&rules.allowlist, subject, &findings) {
             return Gate::Run { grant: None };
         }
         match rules.on_ask {
@@ -227,7 +227,9 @@ pub(super) fn refusal(why: &str, reason: Option<&str>) -> String {
     text.to_string()
 }
 
-fn listed(allowlist: &[String], subject: &str, findings: &[Finding]) -> bool {
+/// Whether `command_allowlist` settles what would be asked: by the text itself,
+/// or by the keys of all findings.
+pub fn is_listed(allowlist: &[String], subject: &str, findings: &[Finding]) -> bool {
     let covered = |finding: &Finding| allowlist.contains(&finding.key);
     allowlist.iter().any(|entry| entry == subject.trim()) || (!findings.is_empty() && findings.iter().all(covered))
 }

@@ -19,6 +19,7 @@ mod tests;
 pub use answer::AnswerIn;
 pub use decide::DecisionIn;
 pub use finish::Partial;
+pub use gate::is_listed;
 
 use serde_json::json;
 

@@ -1,0 +1,17 @@
+//! The only place that writes to the terminal. Text goes out whole and flushed,
+//! so that lines of different tasks never mix.
+
+use std::io::{self, Write};
+
+/// Writes to the standard output what was asked for.
+pub(super) fn out(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// Writes one line to the standard error, beside what was asked for.
+pub(super) fn aside(line: &str) {
+    // Where nobody reads there is nobody to tell.
+    let _unread = writeln!(io::stderr().lock(), "{line}");
+}
