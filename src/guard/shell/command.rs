@@ -141,19 +141,15 @@ impl Parser<'_> {
         self.node()?;
         self.skip_blanks();
         let start = self.at;
-        let shape = match self.compound()? {
-            Some(shape) => shape,
-            None => return self.simple(),
+        let Some(shape) = self.compound()? else {
+            return self.simple();
         };
         let mut redirects = Vec::new();
-        if !matches!(shape, Shape::Function { .. }) {
-            loop {
-                self.skip_blanks();
-                match self.redirect()? {
-                    Some(redirect) => redirects.push(redirect),
-                    None => break,
-                }
-            }
+        // Redirects behind a function belong to its body.
+        while !matches!(shape, Shape::Function { .. }) {
+            self.skip_blanks();
+            let Some(redirect) = self.redirect()? else { break };
+            redirects.push(redirect);
         }
         Ok(Command {
             shape,

@@ -30,6 +30,12 @@ impl Tracer<'_> {
     }
 
     fn value_of(&mut self, name: &str) -> Content {
+        let content = self.content_of(name);
+        self.undecided |= content.is_none();
+        content
+    }
+
+    fn content_of(&mut self, name: &str) -> Content {
         if let Some(contents) = self.variables.get(name) {
             self.choices = self.choices.max(contents.len());
             let content = contents.get(self.choice).or_else(|| contents.last())?;

@@ -121,6 +121,7 @@ impl Tracer<'_> {
             return None;
         }
         let mark = self.heard.len();
+        let cwd = self.cwd.clone();
         let mut inner = place.clone();
         inner.conditional = true;
         inner.background = false;
@@ -138,6 +139,7 @@ impl Tracer<'_> {
             };
         }
         self.depth -= 1;
+        self.cwd = cwd;
         let started = self.heard.get(mark..).unwrap_or_default();
         value.runs.extend(started.iter().take(16).map(|program| Ran {
             program: program.clone(),

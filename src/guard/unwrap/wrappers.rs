@@ -11,7 +11,7 @@ use crate::guard::resolve::Value;
 const WRAPPERS: &[Grammar] = &[
     Grammar { names: &["sudo"], valued: &["-C", "-D", "-g", "-h", "-p", "-R", "-r", "-t", "-T", "-U", "-u", "--user", "--group", "--host", "--prompt", "--chdir", "--chroot", "--role", "--type", "--close-from", "--command-timeout", "--other-user"], assignments: true, inert: &["-l", "-v", "-V", "-K", "--list", "--validate", "--version", "--help", "-e", "--edit"], ..Grammar::PLAIN },
     Grammar { names: &["doas"], valued: &["-C", "-u", "-a"], ..Grammar::PLAIN },
-    Grammar { names: &["env", "genv"], valued: &["-u", "-C", "--unset", "--chdir"], assignments: true, ..Grammar::PLAIN },
+    Grammar { names: &["env", "genv"], valued: &["-u", "-C", "-S", "--unset", "--chdir", "--split-string"], assignments: true, ..Grammar::PLAIN },
     Grammar { names: &["nice", "gnice"], valued: &["-n", "--adjustment"], ..Grammar::PLAIN },
     Grammar { names: &["ionice"], valued: &["-c", "-n", "--class", "--classdata"], inert: &["-p", "-P", "-u"], ..Grammar::PLAIN },
     Grammar { names: &["nohup", "setsid", "builtin", "unbuffer", "fakeroot", "catchsegv", "dbus-run-session", "winpty", "rlwrap", "chronic", "systemd-inhibit", "torsocks", "torify", "proxychains", "proxychains4", "pkexec", "eatmydata", "nocache"], valued: &["--user"], ..Grammar::PLAIN },
