@@ -55,10 +55,12 @@ impl Parser<'_> {
     }
 
     pub(super) fn process_substitution(&mut self, pieces: &mut Vec<Piece>) -> Step<()> {
+        let reads = self.peek() == Some(b'>');
         self.at += 2;
         let script = self.deeper(Self::substituted)?;
         pieces.push(Piece::Process {
             script: Box::new(script),
+            reads,
         });
         Ok(())
     }

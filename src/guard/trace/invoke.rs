@@ -90,14 +90,12 @@ impl Tracer<'_> {
                 };
                 self.invoke(next, place, hops + 1)
             }
-            Inner::Shell {
-                text,
-                origin,
-                contained,
-            } => {
+            Inner::Shell { text, origin, reads } => {
                 let mut inner = self.inside(call, place);
-                inner.contained |= contained;
                 inner.origin = origin;
+                if reads {
+                    inner.feed = left_for_code(call);
+                }
                 let cwd = self.cwd.clone();
                 self.text(&text, &inner);
                 if call.name != "eval" {
@@ -241,6 +239,21 @@ impl Tracer<'_> {
             span,
             ..Feed::default()
         }
+    }
+}
+
+/// What the commands of the code find on standard input.
+fn left_for_code(call: &Call) -> Option<Rc<Feed>> {
+    match &call.input {
+        Some(input) => {
+            let text = input.value.known.then(|| input.value.text.clone());
+            Some(Rc::new(Feed {
+                text,
+                span: input.value.span,
+                ..Feed::default()
+            }))
+        }
+        None => call.feed.clone(),
     }
 }
 

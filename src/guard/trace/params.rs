@@ -45,6 +45,7 @@ impl Tracer<'_> {
             "HOME" => Some(vec![self.setting.home.to_owned()]),
             "HERMES_HOME" => Some(vec![self.setting.agent_home.to_owned()]),
             "PWD" => self.setting.cwd.map(|cwd| vec![cwd.to_owned()]),
+            "SHELL" | "BASH" => Some(vec!["/bin/bash".to_owned()]),
             "IFS" => Some(vec![" \t\n".to_owned()]),
             "@" | "*" if !self.positional.is_empty() => Some(self.positional.clone()),
             _ => {

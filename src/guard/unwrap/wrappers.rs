@@ -118,9 +118,7 @@ fn wrapped(call: &Call, grammar: &Grammar, found: &mut Vec<Inner>) {
     let (before, words) = call.args.split_at(at);
     let mut words = words.to_vec();
     if is_feeding(&call.name) {
-        // The words that come from the input are not known.
-        let span = call.span;
-        words.push(Value::unknown("…", span));
+        feed_words(call, &mut words);
     }
     let assigned = before
         .iter()
@@ -148,6 +146,29 @@ fn wrapped(call: &Call, grammar: &Grammar, found: &mut Vec<Inner>) {
 
 fn is_feeding(name: &str) -> bool {
     matches!(name, "xargs" | "gxargs" | "parallel")
+}
+
+/// Words that come from the input: at the end, or where the placeholder stands.
+fn feed_words(call: &Call, words: &mut Vec<Value>) {
+    let placeholder = call.option_text(&["-I", "--replace"]).map(|(text, _)| text);
+    let short = call.has(&["-i"]).map(|_| "{}");
+    let placeholder = placeholder.or(short).or((call.name == "parallel").then_some("{}"));
+    if let Some(placeholder) = placeholder.filter(|placeholder| !placeholder.is_empty()) {
+        for word in words.iter_mut().filter(|word| word.text.contains(placeholder)) {
+            *word = Value::unknown(&word.text, word.span);
+        }
+        return;
+    }
+    match call.input_text() {
+        Some((text, span)) => {
+            let fed = text
+                .split([' ', '\t', '\n', '\0'])
+                .filter(|word| !word.is_empty())
+                .take(256);
+            words.extend(fed.map(|word| Value::literal(word.trim_matches(['"', '\'']), span)));
+        }
+        None => words.push(Value::unknown("…", call.span)),
+    }
 }
 
 /// `env -S 'cmd arg'`.
