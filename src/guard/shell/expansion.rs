@@ -177,7 +177,7 @@ impl Parser<'_> {
             let script = child.script(Until::End);
             child.close_heredocs();
             self.adopt(&child);
-            script
+            script.map_err(|trouble| trouble.moved_to(from))
         } else {
             self.at = from;
             let outer = std::mem::replace(&mut self.end, to);

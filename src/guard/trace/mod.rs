@@ -96,6 +96,11 @@ impl<'a> Tracer<'a> {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn work_left(&self) -> usize {
+        self.work
+    }
+
     pub(crate) fn document(&mut self, text: &str) {
         let place = Place {
             text,
@@ -123,7 +128,7 @@ impl<'a> Tracer<'a> {
         self.script(&parsed.script, place);
         match parsed.trouble {
             Some(Trouble::Malformed { at, what }) => {
-                let at = at.min(text.len());
+                let at = text.floor_char_boundary(at);
                 let span = place.origin.place(Span {
                     start: at,
                     end: next_boundary(text, at),
