@@ -64,9 +64,7 @@ pub(crate) fn shell_texts(code: &str) -> Vec<String> {
             _ => {
                 if character.is_alphanumeric() || character == '_' {
                     before.push(character.to_ascii_lowercase());
-                } else if character != ' ' {
-                    before.clear();
-                } else if !is_runner(&before) {
+                } else {
                     before.clear();
                 }
                 rest = tail;

@@ -36,6 +36,15 @@ fn read(text: &str, setting: &Setting<'_>) -> Judgement {
     tracer.ledger.into_judgement()
 }
 
+/// Work that judging the text takes, for tests of its growth.
+#[cfg(test)]
+pub(super) fn work(text: &str, setting: &Setting<'_>) -> usize {
+    let mut tracer = Tracer::new(setting, text.len());
+    let before = tracer.work_left();
+    tracer.document(text);
+    before - tracer.work_left()
+}
+
 fn exceeds_limits(command: &str) -> bool {
     let separators = command
         .bytes()

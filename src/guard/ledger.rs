@@ -14,7 +14,6 @@ pub(crate) struct Ledger {
     pub(crate) verdict: Verdict,
     findings: Vec<Finding>,
     commands: Vec<ResolvedCommand>,
-    seen: HashSet<(String, Span)>,
     listed: HashSet<ResolvedKey>,
 }
 
@@ -23,21 +22,24 @@ type ResolvedKey = (Span, u64);
 impl Ledger {
     /// Inside a container of its own the floor is worth a question.
     pub(crate) fn find(&mut self, rule: &Rule, span: Span, contained: bool) {
-        let verdict = match rule.weight {
-            Weight::Floor if !contained => Verdict::Deny,
-            Weight::Floor | Weight::Ask(_) => Verdict::Ask,
+        let (verdict, severity) = match rule.weight {
+            Weight::Floor if contained => (Verdict::Ask, Severity::Critical),
+            Weight::Floor => (Verdict::Deny, Severity::Critical),
+            Weight::Ask(severity) => (Verdict::Ask, severity),
         };
-        let severity = match rule.weight {
-            Weight::Floor => Severity::Critical,
-            Weight::Ask(severity) => severity,
-        };
-        self.add(verdict, rule.id, rule.key, rule.description.to_owned(), severity, span);
+        self.add(
+            verdict,
+            finding(rule.id, rule.key, rule.description.to_owned(), severity, span),
+        );
     }
 
     pub(crate) fn limit(&mut self, span: Span) {
         let description = "too long, too deep or too large to be judged: read it yourself".to_owned();
         let key = "command parser limit exceeded";
-        self.add(Verdict::Ask, "parser-limit", key, description, Severity::High, span);
+        self.add(
+            Verdict::Ask,
+            finding("parser-limit", key, description, Severity::High, span),
+        );
     }
 
     pub(crate) fn malformed(&mut self, what: &str, span: Span) {
@@ -45,11 +47,7 @@ impl Ledger {
         let key = "command parser limit or malformed executable payload";
         self.add(
             Verdict::Ask,
-            "malformed-command",
-            key,
-            description,
-            Severity::High,
-            span,
+            finding("malformed-command", key, description, Severity::High, span),
         );
     }
 
@@ -73,27 +71,13 @@ impl Ledger {
         }
     }
 
-    fn add(&mut self, verdict: Verdict, rule: &str, key: &str, description: String, severity: Severity, span: Span) {
+    fn add(&mut self, verdict: Verdict, finding: Finding) {
         self.verdict = self.verdict.max(verdict);
-        if self.findings.len() >= MOST_FINDINGS || self.seen.contains(&(rule.to_owned(), span)) {
-            return;
-        }
         // The same rule on a wider span tells nothing new.
-        if self
-            .findings
-            .iter()
-            .any(|known| known.rule == rule && span.contains(known.span))
-        {
-            return;
+        let told = |known: &Finding| known.rule == finding.rule && finding.span.contains(known.span);
+        if self.findings.len() < MOST_FINDINGS && !self.findings.iter().any(told) {
+            self.findings.push(finding);
         }
-        self.seen.insert((rule.to_owned(), span));
-        self.findings.push(Finding {
-            rule: rule.to_owned(),
-            key: key.to_owned(),
-            description,
-            severity,
-            span,
-        });
     }
 
     pub(crate) fn into_judgement(self) -> Judgement {
@@ -102,5 +86,15 @@ impl Ledger {
             findings: self.findings,
             commands: self.commands,
         }
+    }
+}
+
+fn finding(rule: &str, key: &str, description: String, severity: Severity, span: Span) -> Finding {
+    Finding {
+        rule: rule.to_owned(),
+        key: key.to_owned(),
+        description,
+        severity,
+        span,
     }
 }

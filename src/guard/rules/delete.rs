@@ -1,6 +1,6 @@
 //! Deleting and moving away.
 
-use super::paths::{Class, classify, fold, without_glob};
+use super::paths::{Class, classify, fold, locate, without_glob};
 use super::{HIGH, MEDIUM, Rule, Scene};
 use crate::guard::Span;
 use crate::guard::call::Call;
@@ -149,7 +149,7 @@ fn moves_directory(call: &Call, scene: &Scene<'_>) -> Option<Span> {
     sources
         .iter()
         .find(|source| {
-            let folded = fold(&source.text, scene.setting);
+            let folded = locate(&source.text, scene.setting);
             super::floor::is_protected(without_glob(&folded))
         })
         .map(|source| source.span)

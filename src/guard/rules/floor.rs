@@ -1,6 +1,6 @@
 //! The floor: what is denied in every mode, at command positions only.
 
-use super::paths::{fold, is_block_device, without_glob};
+use super::paths::{is_block_device, locate, without_glob};
 use super::{Rule, Scene, Weight};
 use crate::guard::Span;
 use crate::guard::call::{Call, How};
@@ -280,7 +280,7 @@ pub(super) fn is_protected(path: &str) -> bool {
 fn deleted(call: &Call, scene: &Scene<'_>, which: fn(&str) -> bool) -> Option<Span> {
     call.operands()
         .find(|file| {
-            let folded = fold(&file.text, scene.setting);
+            let folded = locate(&file.text, scene.setting);
             which(without_glob(&folded))
         })
         .map(|file| file.span)
@@ -318,7 +318,7 @@ fn find_deletes(call: &Call, scene: &Scene<'_>) -> Option<Span> {
         .args
         .iter()
         .take_while(|arg| !arg.text.starts_with(['-', '(', '!']));
-    let everything = starts.any(|path| matches!(without_glob(&fold(&path.text, scene.setting)), "/" | "~"));
+    let everything = starts.any(|path| matches!(without_glob(&locate(&path.text, scene.setting)), "/" | "~"));
     (everything && !filters).then_some(deletes)
 }
 

@@ -322,7 +322,8 @@ fn is_opaque(arg: &Value) -> bool {
 }
 
 fn runtime_name(call: &Call, _: &Scene<'_>) -> Option<Span> {
-    if !call.name.is_empty() || call.program.text.is_empty() {
+    let is_literal = call.program.known && !call.program.text.contains(['*', '?']);
+    if !call.name.is_empty() || call.program.text.is_empty() || is_literal {
         return None;
     }
     // `$(which python3)` says which program it is.

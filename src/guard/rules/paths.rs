@@ -106,13 +106,19 @@ pub(super) fn without_glob(folded: &str) -> &str {
     if path.is_empty() { "/" } else { path }
 }
 
-pub(super) fn classify(text: &str, setting: &Setting<'_>) -> Option<Class> {
-    let mut folded = fold(text, setting);
-    if let Some(cwd) = setting.cwd
-        && !folded.starts_with(['/', '~'])
-    {
-        folded = fold(&format!("{}/{folded}", cwd.trim_end_matches('/')), setting);
+/// The folded path, seen from the working directory where that is known.
+pub(super) fn locate(text: &str, setting: &Setting<'_>) -> String {
+    let folded = fold(text, setting);
+    match setting.cwd {
+        Some(cwd) if !folded.starts_with(['/', '~']) => {
+            fold(&format!("{}/{folded}", cwd.trim_end_matches('/')), setting)
+        }
+        _ => folded,
     }
+}
+
+pub(super) fn classify(text: &str, setting: &Setting<'_>) -> Option<Class> {
+    let folded = locate(text, setting);
     if is_block_device(&folded) {
         return Some(Class::Device);
     }

@@ -1,6 +1,6 @@
 //! Modes, owners, and running what was just made executable.
 
-use super::paths::{fold, without_glob};
+use super::paths::{locate, without_glob};
 use super::{HIGH, MEDIUM, Rule, Scene};
 use crate::guard::Span;
 use crate::guard::call::Call;
@@ -147,6 +147,6 @@ fn recursive_on_system(call: &Call, scene: &Scene<'_>) -> Option<Span> {
     call.short('R').or(call.long("recursive", 2))?;
     let mut operands = call.operands().skip(1);
     operands
-        .find(|file| super::floor::is_protected(without_glob(&fold(&file.text, scene.setting))))
+        .find(|file| super::floor::is_protected(without_glob(&locate(&file.text, scene.setting))))
         .map(|file| file.span)
 }

@@ -133,8 +133,10 @@ pub(crate) enum Piece {
         rewritten: bool,
         span: Span,
     },
+    /// `<(…)`, or `>(…)` when it reads what is written to it.
     Process {
         script: Box<Script>,
+        reads: bool,
     },
     Arithmetic {
         inner: Box<Word>,

@@ -7,6 +7,7 @@ use super::cursor::{Parser, Step, is_break, name_length};
 use super::expansion::literal;
 use super::heredoc::Pending;
 use super::word::Stop;
+use crate::guard::Span;
 
 /// What ends a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -141,24 +142,22 @@ impl Parser<'_> {
         self.node()?;
         self.skip_blanks();
         let start = self.at;
-        let shape = match self.compound()? {
-            Some(shape) => shape,
-            None => return self.simple(),
+        let Some(shape) = self.compound()? else {
+            return self.simple();
         };
         let mut redirects = Vec::new();
-        if !matches!(shape, Shape::Function { .. }) {
-            loop {
-                self.skip_blanks();
-                match self.redirect()? {
-                    Some(redirect) => redirects.push(redirect),
-                    None => break,
-                }
-            }
+        let mut end = self.at;
+        // Redirects behind a function belong to its body.
+        while !matches!(shape, Shape::Function { .. }) {
+            self.skip_blanks();
+            let Some(redirect) = self.redirect()? else { break };
+            redirects.push(redirect);
+            end = self.at;
         }
         Ok(Command {
             shape,
             redirects,
-            span: self.span_from(start),
+            span: Span { start, end },
         })
     }
 
@@ -196,7 +195,7 @@ impl Parser<'_> {
         if simple.words.is_empty() && simple.assignments.is_empty() && redirects.is_empty() {
             return self.malformed("a command is missing");
         }
-        let span = crate::guard::Span { start, end: last };
+        let span = Span { start, end: last };
         Ok(Command {
             shape: Shape::Simple(simple),
             redirects,

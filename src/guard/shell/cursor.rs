@@ -20,6 +20,16 @@ pub(crate) enum Trouble {
     Limit { at: usize },
 }
 
+impl Trouble {
+    /// Trouble in text made on the way stands where that text came from.
+    pub(super) fn moved_to(self, at: usize) -> Self {
+        match self {
+            Self::Malformed { what, .. } => Self::Malformed { at, what },
+            Self::Limit { .. } => Self::Limit { at },
+        }
+    }
+}
+
 pub(super) type Step<T> = Result<T, Trouble>;
 
 pub(super) struct Parser<'t> {

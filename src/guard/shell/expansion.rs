@@ -55,10 +55,12 @@ impl Parser<'_> {
     }
 
     pub(super) fn process_substitution(&mut self, pieces: &mut Vec<Piece>) -> Step<()> {
+        let reads = self.peek() == Some(b'>');
         self.at += 2;
         let script = self.deeper(Self::substituted)?;
         pieces.push(Piece::Process {
             script: Box::new(script),
+            reads,
         });
         Ok(())
     }
@@ -175,7 +177,7 @@ impl Parser<'_> {
             let script = child.script(Until::End);
             child.close_heredocs();
             self.adopt(&child);
-            script
+            script.map_err(|trouble| trouble.moved_to(from))
         } else {
             self.at = from;
             let outer = std::mem::replace(&mut self.end, to);

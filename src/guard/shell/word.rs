@@ -91,7 +91,7 @@ impl Parser<'_> {
                         byte,
                         b'\\' | b'\'' | b'"' | b'$' | b'`' | b'?' | b'*' | b'+' | b'@' | b'!'
                     )
-                    && !(stop != Stop::Break && matches!(byte, b'}' | b'/' | b']'))
+                    && (stop == Stop::Break || !matches!(byte, b'}' | b'/' | b']'))
             })
             .count();
         match rest.get(..length) {

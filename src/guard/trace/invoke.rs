@@ -4,17 +4,17 @@ use std::rc::Rc;
 
 use super::simple::program_name;
 use super::{Place, Tracer};
-use crate::guard::Span;
 use crate::guard::call::{Call, How};
 use crate::guard::foreign;
 use crate::guard::resolve::{Feed, Origin, literal_output};
 use crate::guard::rules::{self, Scene};
 use crate::guard::unwrap::{self, Inner};
+use crate::guard::{Setting, Span};
 
 /// Wrappers around wrappers; more has no use but to hide.
 const MOST_HOPS: u32 = 12;
 /// Calls of functions inside functions that are followed.
-const MOST_FRAMES: usize = 6;
+const MOST_FRAMES: usize = 3;
 
 impl Tracer<'_> {
     pub(super) fn invoke(&mut self, mut call: Call, place: &Place<'_>, hops: u32) -> Option<Rc<Feed>> {
@@ -30,8 +30,12 @@ impl Tracer<'_> {
             self.ledger.command(&call);
             self.heard.push(call.name.clone());
         }
+        let setting = Setting {
+            cwd: self.cwd.as_deref(),
+            ..*self.setting
+        };
         let scene = Scene {
-            setting: self.setting,
+            setting: &setting,
             executable: &self.executable,
         };
         rules::judge(&call, &scene, &mut self.ledger);
@@ -86,15 +90,17 @@ impl Tracer<'_> {
                 };
                 self.invoke(next, place, hops + 1)
             }
-            Inner::Shell {
-                text,
-                origin,
-                contained,
-            } => {
+            Inner::Shell { text, origin, reads } => {
                 let mut inner = self.inside(call, place);
-                inner.contained |= contained;
                 inner.origin = origin;
+                if reads {
+                    inner.feed = left_for_code(call);
+                }
+                let cwd = self.cwd.clone();
                 self.text(&text, &inner);
+                if call.name != "eval" {
+                    self.cwd = cwd;
+                }
                 None
             }
             Inner::Foreign { text, span } => {
@@ -120,22 +126,28 @@ impl Tracer<'_> {
         }
     }
 
+    /// The body was judged where it is defined; a call is followed when its
+    /// arguments or later variables decide what it does.
     fn follow_function(&mut self, call: &Call, place: &Place<'_>) {
-        let Some((body, origin)) = self.functions.get(&call.program.text).cloned() else {
+        let name = &call.program.text;
+        let Some(function) = self.functions.get(name).filter(|function| function.undecided).cloned() else {
             return;
         };
-        if self.active.contains(&call.program.text) || self.active.len() >= MOST_FRAMES {
+        let arguments: Vec<String> = call.args.iter().map(|arg| arg.text.clone()).collect();
+        if self.active.contains(name)
+            || self.active.len() >= MOST_FRAMES
+            || !self.followed.insert((name.clone(), arguments.clone()))
+        {
             return;
         }
-        self.active.push(call.program.text.clone());
-        let arguments = call.args.iter().map(|arg| arg.text.clone()).collect();
+        self.active.push(name.clone());
         let outer = std::mem::replace(&mut self.positional, arguments);
         let mut inner = place.clone();
         inner.feed.clone_from(&call.feed);
         // The text of the body may be gone by now.
-        inner.origin = origin;
+        inner.origin = function.origin;
         inner.text = "";
-        self.command(&body, &inner);
+        self.command(&function.body, &inner);
         self.positional = outer;
         self.active.pop();
     }
@@ -197,8 +209,12 @@ impl Tracer<'_> {
     }
 
     fn fed_by(&mut self, call: &Call) -> Feed {
+        let setting = Setting {
+            cwd: self.cwd.as_deref(),
+            ..*self.setting
+        };
         let scene = Scene {
-            setting: self.setting,
+            setting: &setting,
             executable: &self.executable,
         };
         let mut feed = rules::feed(call, &scene);
@@ -223,6 +239,21 @@ impl Tracer<'_> {
             span,
             ..Feed::default()
         }
+    }
+}
+
+/// What the commands of the code find on standard input.
+fn left_for_code(call: &Call) -> Option<Rc<Feed>> {
+    match &call.input {
+        Some(input) => {
+            let text = input.value.known.then(|| input.value.text.clone());
+            Some(Rc::new(Feed {
+                text,
+                span: input.value.span,
+                ..Feed::default()
+            }))
+        }
+        None => call.feed.clone(),
     }
 }
 

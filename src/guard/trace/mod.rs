@@ -10,7 +10,7 @@ mod simple;
 mod state;
 mod words;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use super::Setting;
@@ -26,7 +26,11 @@ pub(crate) struct Tracer<'a> {
     pub(crate) setting: &'a Setting<'a>,
     pub(crate) ledger: Ledger,
     variables: Variables,
-    functions: HashMap<String, (Rc<Command>, Origin)>,
+    functions: HashMap<String, Function>,
+    /// Calls of functions that were followed, by name and arguments.
+    followed: HashSet<(String, Vec<String>)>,
+    /// A variable was read whose value is not known.
+    undecided: bool,
     aliases: HashMap<String, String>,
     /// Files whose content was written by a literal earlier in the text.
     files: HashMap<String, String>,
@@ -35,12 +39,23 @@ pub(crate) struct Tracer<'a> {
     /// Programs started since the enclosing substitution began.
     heard: Vec<String>,
     positional: Vec<String>,
+    /// Where the script is, as far as `cd` tells.
+    cwd: Option<String>,
     /// Functions whose bodies are being followed for a call.
     active: Vec<String>,
     choice: usize,
     choices: usize,
     work: usize,
     depth: u32,
+}
+
+/// A function of the text.
+#[derive(Clone)]
+struct Function {
+    body: Rc<Command>,
+    origin: Origin,
+    /// Its body depends on arguments or on variables that are set later.
+    undecided: bool,
 }
 
 /// What surrounds a command.
@@ -64,11 +79,14 @@ impl<'a> Tracer<'a> {
             ledger: Ledger::default(),
             variables: Variables::default(),
             functions: HashMap::new(),
+            followed: HashSet::new(),
+            undecided: false,
             aliases: HashMap::new(),
             files: HashMap::new(),
             executable: Vec::new(),
             heard: Vec::new(),
             positional: Vec::new(),
+            cwd: setting.cwd.map(str::to_owned),
             active: Vec::new(),
             choice: 0,
             choices: 1,
@@ -76,6 +94,11 @@ impl<'a> Tracer<'a> {
             work: 500_000 + 64 * length,
             depth: 0,
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn work_left(&self) -> usize {
+        self.work
     }
 
     pub(crate) fn document(&mut self, text: &str) {
@@ -105,7 +128,7 @@ impl<'a> Tracer<'a> {
         self.script(&parsed.script, place);
         match parsed.trouble {
             Some(Trouble::Malformed { at, what }) => {
-                let at = at.min(text.len());
+                let at = text.floor_char_boundary(at);
                 let span = place.origin.place(Span {
                     start: at,
                     end: next_boundary(text, at),
@@ -166,7 +189,9 @@ impl<'a> Tracer<'a> {
         }
         let mut stage = place.clone();
         stage.conditional = true;
+        let cwd = self.cwd.clone();
         for command in &pipeline.commands {
+            self.cwd.clone_from(&cwd);
             let fed = self.command(command, &stage);
             let fed = fed.map(Rc::unwrap_or_clone).unwrap_or_default();
             stage.feed = Some(Rc::new(match &stage.feed {
@@ -174,6 +199,7 @@ impl<'a> Tracer<'a> {
                 None => fed,
             }));
         }
+        self.cwd = cwd;
         stage.feed
     }
 
@@ -203,7 +229,9 @@ impl<'a> Tracer<'a> {
             Shape::Group(script) => self.script(script, &inner),
             Shape::Subshell(script) => {
                 inner.conditional = true;
+                let cwd = self.cwd.clone();
                 self.script(script, &inner);
+                self.cwd = cwd;
             }
             Shape::If(parts) => {
                 inner.conditional = true;
@@ -255,12 +283,19 @@ impl<'a> Tracer<'a> {
         if state::spawns_itself(name, body) {
             self.ledger.fork_bomb(span, place.contained);
         }
-        self.functions.insert(name.to_owned(), (Rc::clone(body), place.origin));
         let mut inner = place.clone();
         inner.conditional = true;
         let outer = std::mem::take(&mut self.positional);
+        let before = std::mem::take(&mut self.undecided);
         self.command(body, &inner);
+        let undecided = std::mem::replace(&mut self.undecided, before);
         self.positional = outer;
+        let function = Function {
+            body: Rc::clone(body),
+            origin: place.origin,
+            undecided,
+        };
+        self.functions.insert(name.to_owned(), function);
     }
 }
 

@@ -30,6 +30,12 @@ impl Tracer<'_> {
     }
 
     fn value_of(&mut self, name: &str) -> Content {
+        let content = self.content_of(name);
+        self.undecided |= content.is_none();
+        content
+    }
+
+    fn content_of(&mut self, name: &str) -> Content {
         if let Some(contents) = self.variables.get(name) {
             self.choices = self.choices.max(contents.len());
             let content = contents.get(self.choice).or_else(|| contents.last())?;
@@ -39,6 +45,7 @@ impl Tracer<'_> {
             "HOME" => Some(vec![self.setting.home.to_owned()]),
             "HERMES_HOME" => Some(vec![self.setting.agent_home.to_owned()]),
             "PWD" => self.setting.cwd.map(|cwd| vec![cwd.to_owned()]),
+            "SHELL" | "BASH" => Some(vec!["/bin/bash".to_owned()]),
             "IFS" => Some(vec![" \t\n".to_owned()]),
             "@" | "*" if !self.positional.is_empty() => Some(self.positional.clone()),
             _ => {

@@ -148,7 +148,7 @@ impl Tracer<'_> {
     pub(super) fn remember(&mut self, name: &str, content: Option<Vec<String>>, append: bool, place: &Place<'_>) {
         let size: usize = content.iter().flatten().map(String::len).sum();
         // Doubling a value over and over would fill the memory.
-        let content = if size > 16 * 1024 { None } else { content };
+        let content = if size > 4 * 1024 { None } else { content };
         let certain = !place.conditional && self.choice == 0;
         if append {
             self.variables.append(name, &content, certain);

@@ -15,7 +15,7 @@ impl Tracer<'_> {
             "read" | "mapfile" | "readarray" | "getopts" => self.read_into(call, place),
             "printf" => self.print_into(call, place),
             "chmod" => self.make_executable(call),
-            "unalias" | "cd" => {}
+            "cd" | "pushd" | "popd" => self.change_directory(call),
             _ => {}
         }
     }
@@ -74,6 +74,19 @@ impl Tracer<'_> {
             ..Call::default()
         });
         self.remember(&name.text, printed.map(|text| vec![text]), false, place);
+    }
+    fn change_directory(&mut self, call: &Call) {
+        let target = call.operands().find(|arg| !arg.text.starts_with('+'));
+        self.cwd = match target {
+            None if call.name == "cd" => Some(self.setting.home.to_owned()),
+            Some(target) if target.known && target.text.starts_with(['/', '~']) => Some(target.text.clone()),
+            Some(target) if target.known && target.text != "-" => {
+                let base = self.cwd.take();
+                base.filter(|base| base.len() < 4096)
+                    .map(|base| format!("{base}/{}", target.text))
+            }
+            _ => None,
+        };
     }
 
     fn make_executable(&mut self, call: &Call) {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::{Place, Tracer};
 use crate::guard::Span;
-use crate::guard::resolve::{Mark, Origin, Ran, Substitution, Value, expand_braces};
+use crate::guard::resolve::{Feed, Mark, Origin, Ran, Substitution, Value, expand_braces};
 use crate::guard::shell::{Piece, Script, Word};
 
 /// A word longer than this is cut and counts as unknown.
@@ -96,10 +96,17 @@ impl Tracer<'_> {
                     None => draft.unknown(&spelled(place, *span, || "$(…)".to_owned())),
                 }
             }
-            Piece::Process { script, .. } => {
+            Piece::Process { script, reads } => {
                 let mut inner = place.clone();
                 inner.wrappers.clear();
-                self.substitute(script, &inner, Substitution::Process, &mut draft.current);
+                inner.feed = reads.then(|| {
+                    Rc::new(Feed {
+                        span: draft.current.span,
+                        ..Feed::default()
+                    })
+                });
+                let content = self.substitute(script, &inner, Substitution::Process, &mut draft.current);
+                draft.current.content = content;
                 draft.unknown("/dev/fd/63");
             }
             Piece::Arithmetic { inner, span } => {
@@ -121,6 +128,7 @@ impl Tracer<'_> {
             return None;
         }
         let mark = self.heard.len();
+        let cwd = self.cwd.clone();
         let mut inner = place.clone();
         inner.conditional = true;
         inner.background = false;
@@ -138,6 +146,7 @@ impl Tracer<'_> {
             };
         }
         self.depth -= 1;
+        self.cwd = cwd;
         let started = self.heard.get(mark..).unwrap_or_default();
         value.runs.extend(started.iter().take(16).map(|program| Ran {
             program: program.clone(),
@@ -153,16 +162,26 @@ impl Tracer<'_> {
             draft.unknown("…");
             return;
         }
+        let separators = if quoted { None } else { self.separators() };
         for (position, element) in elements.iter().enumerate() {
             if position > 0 {
                 draft.next();
             }
-            if quoted {
-                draft.text(element, true);
-            } else {
-                draft.split(element);
+            match &separators {
+                Some(separators) => draft.split(element, separators),
+                None => draft.text(element, true),
             }
         }
+    }
+
+    /// What unquoted expansions are split at.
+    fn separators(&self) -> Option<String> {
+        let set = self
+            .variables
+            .get("IFS")
+            .and_then(|values| values.last())
+            .and_then(Option::as_ref);
+        Some(set.map_or_else(|| " \t\n".to_owned(), |values| values.concat()))
     }
 
     /// Brace expansion of the word in the making; false when it is too large.
@@ -250,8 +269,8 @@ impl Draft {
         self.begun = true;
     }
 
-    fn split(&mut self, text: &str) {
-        let blank = |character: char| matches!(character, ' ' | '\t' | '\n');
+    fn split(&mut self, text: &str, separators: &str) {
+        let blank = |character: char| separators.contains(character);
         if text.starts_with(blank) && self.begun {
             self.next();
         }

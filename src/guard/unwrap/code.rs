@@ -72,8 +72,12 @@ pub(super) fn unwrap(call: &Call, found: &mut Vec<Inner>) {
         "eval" => found.push(Inner::shell(&joined(&call.args))),
         "trap" if call.args.len() > 1 => found.extend(call.operands().next().map(Inner::shell)),
         "at" | "batch" | "crontab" if call.name != "crontab" || call.has(&["-"]).is_some() => {
-            input(call, found);
+            found.extend(Inner::input(call));
         }
+        "source" | "." if call.args.first().is_some_and(|file| file.text == "/dev/stdin") => {
+            found.extend(Inner::input(call));
+        }
+        "source" | "." => found.extend(call.args.first().and_then(content)),
         name if is_shell(name) => shell(call, found),
         name => {
             if let Some(family) = is_interpreter(name) {
@@ -87,16 +91,15 @@ fn shell(call: &Call, found: &mut Vec<Inner>) {
     if let Some(code) = shell_code(call) {
         found.push(Inner::shell(code));
     } else if reads_commands(call) {
-        input(call, found);
+        found.extend(Inner::input(call));
+    } else {
+        found.extend(first_operand(call, "bash").and_then(content));
     }
 }
 
-fn input(call: &Call, found: &mut Vec<Inner>) {
-    if let Some(input) = &call.input {
-        found.push(Inner::shell(&input.value));
-    } else if let Some((text, span)) = call.input_text() {
-        found.push(Inner::part(text, span));
-    }
+/// The script behind `<(…)`, when it is literal.
+fn content(file: &Value) -> Option<Inner> {
+    file.content.as_ref().map(|text| Inner::part(text, file.span))
 }
 
 /// The code of `bash -c CODE`, also in a bundle as in `-lc`.

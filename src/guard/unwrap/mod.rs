@@ -25,11 +25,8 @@ pub(crate) enum Inner {
         contained: bool,
         assigned: Vec<(String, Value)>,
     },
-    Shell {
-        text: String,
-        origin: Origin,
-        contained: bool,
-    },
+    /// `reads`: standard input is left for the commands of the code.
+    Shell { text: String, origin: Origin, reads: bool },
     /// Code of another language: only shell lines inside it are followed.
     Foreign { text: String, span: Span },
 }
@@ -42,7 +39,7 @@ impl Inner {
         Self::Shell {
             text,
             origin: value.origin(),
-            contained: false,
+            reads: true,
         }
     }
 
@@ -51,8 +48,21 @@ impl Inner {
         Self::Shell {
             text: text.to_owned(),
             origin: Origin::From(span),
-            contained: false,
+            reads: true,
         }
+    }
+
+    /// Code that is itself what stands on standard input.
+    pub(crate) fn input(call: &Call) -> Option<Self> {
+        let (text, origin) = match &call.input {
+            Some(input) => (input.value.text.as_str(), input.value.origin()),
+            None => call.input_text().map(|(text, span)| (text, Origin::From(span)))?,
+        };
+        Some(Self::Shell {
+            text: text.to_owned(),
+            origin,
+            reads: false,
+        })
     }
 
     pub(crate) fn argv(call: &Call, words: &[Value]) -> Self {

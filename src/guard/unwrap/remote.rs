@@ -127,13 +127,7 @@ fn ssh(call: &Call, found: &mut Vec<Inner>) {
     match SSH.command_at(&call.args) {
         Some(at) => found.push(Inner::shell(&joined(call.args.get(at..).unwrap_or_default()))),
         // Without a command the remote shell reads its input.
-        None => {
-            if let Some(input) = &call.input {
-                found.push(Inner::shell(&input.value));
-            } else if let Some((text, span)) = call.input_text() {
-                found.push(Inner::part(text, span));
-            }
-        }
+        None => found.extend(Inner::input(call)),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::guard::resolve::Value;
 const WRAPPERS: &[Grammar] = &[
     Grammar { names: &["sudo"], valued: &["-C", "-D", "-g", "-h", "-p", "-R", "-r", "-t", "-T", "-U", "-u", "--user", "--group", "--host", "--prompt", "--chdir", "--chroot", "--role", "--type", "--close-from", "--command-timeout", "--other-user"], assignments: true, inert: &["-l", "-v", "-V", "-K", "--list", "--validate", "--version", "--help", "-e", "--edit"], ..Grammar::PLAIN },
     Grammar { names: &["doas"], valued: &["-C", "-u", "-a"], ..Grammar::PLAIN },
-    Grammar { names: &["env", "genv"], valued: &["-u", "-C", "--unset", "--chdir"], assignments: true, ..Grammar::PLAIN },
+    Grammar { names: &["env", "genv"], valued: &["-u", "-C", "-S", "--unset", "--chdir", "--split-string"], assignments: true, ..Grammar::PLAIN },
     Grammar { names: &["nice", "gnice"], valued: &["-n", "--adjustment"], ..Grammar::PLAIN },
     Grammar { names: &["ionice"], valued: &["-c", "-n", "--class", "--classdata"], inert: &["-p", "-P", "-u"], ..Grammar::PLAIN },
     Grammar { names: &["nohup", "setsid", "builtin", "unbuffer", "fakeroot", "catchsegv", "dbus-run-session", "winpty", "rlwrap", "chronic", "systemd-inhibit", "torsocks", "torify", "proxychains", "proxychains4", "pkexec", "eatmydata", "nocache"], valued: &["--user"], ..Grammar::PLAIN },
@@ -118,9 +118,7 @@ fn wrapped(call: &Call, grammar: &Grammar, found: &mut Vec<Inner>) {
     let (before, words) = call.args.split_at(at);
     let mut words = words.to_vec();
     if is_feeding(&call.name) {
-        // The words that come from the input are not known.
-        let span = call.span;
-        words.push(Value::unknown("…", span));
+        feed_words(call, &mut words);
     }
     let assigned = before
         .iter()
@@ -148,6 +146,29 @@ fn wrapped(call: &Call, grammar: &Grammar, found: &mut Vec<Inner>) {
 
 fn is_feeding(name: &str) -> bool {
     matches!(name, "xargs" | "gxargs" | "parallel")
+}
+
+/// Words that come from the input: at the end, or where the placeholder stands.
+fn feed_words(call: &Call, words: &mut Vec<Value>) {
+    let placeholder = call.option_text(&["-I", "--replace"]).map(|(text, _)| text);
+    let short = call.has(&["-i"]).map(|_| "{}");
+    let placeholder = placeholder.or(short).or((call.name == "parallel").then_some("{}"));
+    if let Some(placeholder) = placeholder.filter(|placeholder| !placeholder.is_empty()) {
+        for word in words.iter_mut().filter(|word| word.text.contains(placeholder)) {
+            *word = Value::unknown(&word.text, word.span);
+        }
+        return;
+    }
+    match call.input_text() {
+        Some((text, span)) => {
+            let fed = text
+                .split([' ', '\t', '\n', '\0'])
+                .filter(|word| !word.is_empty())
+                .take(256);
+            words.extend(fed.map(|word| Value::literal(word.trim_matches(['"', '\'']), span)));
+        }
+        None => words.push(Value::unknown("…", call.span)),
+    }
 }
 
 /// `env -S 'cmd arg'`.
