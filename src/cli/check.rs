@@ -83,9 +83,8 @@ fn judge(command: &str, backend: Backend, home: &str, config: &Config) -> Judgem
         sudo_password: false,
     };
     let mut judgement = guard::check(command, &setting);
-    let settled = || {
-        config.approvals.mode == Mode::Off || is_listed(&config.command_allowlist, command, &judgement.findings)
-    };
+    let settled =
+        || config.approvals.mode == Mode::Off || is_listed(&config.command_allowlist, command, &judgement.findings);
     if judgement.verdict == Verdict::Ask && settled() {
         judgement.verdict = Verdict::Allow;
     }
@@ -127,7 +126,9 @@ mod tests {
     use crate::config::Sources;
 
     fn config(variables: &[(&str, &str)]) -> Config {
-        let environment = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let environment = variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         Config::load(&Sources {
             environment: environment.collect(),
             ..Sources::default()
@@ -159,7 +160,10 @@ mod tests {
         let mut lines = text.lines();
         assert_eq!(lines.next(), Some("ask"));
         let finding = lines.next().unwrap();
-        assert!(finding.starts_with("  ") && finding.ends_with(": rm -rf build"), "{text}");
+        assert!(
+            finding.starts_with("  ") && finding.ends_with(": rm -rf build"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::api::auth::jwks::JwksError;
-use crate::api::auth::jwt::mint::MintError;
+use crate::api::auth::jwt::MintError;
 use crate::app::StartError;
 use crate::base::random::NoRandomness;
 use crate::config::ConfigError;
@@ -52,7 +52,9 @@ pub(super) enum CliError {
         "a second tenant is refused while commands run without isolation (`terminal.isolation: none`); choose `auto`"
     )]
     SecondTenant,
-    #[error("these documents are not what the code says: {0}; write them again with `hermes-server openapi --output {1}`")]
+    #[error(
+        "these documents are not what the code says: {0}; write them again with `hermes-server openapi --output {1}`"
+    )]
     Drift(String, String),
     #[error("the document cannot be written as JSON")]
     Json(#[from] serde_json::Error),

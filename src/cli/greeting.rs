@@ -67,7 +67,10 @@ fn place(url: &str) -> String {
 fn model(config: &Config) -> String {
     match &config.openai.base_url {
         None => "demo: built in, answers offline; OPENAI_BASE_URL and HERMES_MODEL name a real one".to_owned(),
-        Some(url) => format!("{} at {url}", config.model.as_deref().unwrap_or("as each session names it")),
+        Some(url) => format!(
+            "{} at {url}",
+            config.model.as_deref().unwrap_or("as each session names it")
+        ),
     }
 }
 
@@ -176,7 +179,9 @@ mod tests {
     const ADDRESS: &str = "127.0.0.1:4000";
 
     fn config(variables: &[(&str, &str)]) -> Config {
-        let environment = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let environment = variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         Config::load(&Sources {
             environment: environment.collect(),
             ..Sources::default()
@@ -221,7 +226,11 @@ mod tests {
     fn lines_use_the_directory_as_given_and_an_address_that_can_be_reached() {
         let said = greeting(&[("HERMES__SERVER__DATA_DIR", "my data")], &landlock(), Kind::Sqlite);
         assert!(said.contains("Bearer $(cat 'my data/api-key')\""), "{said}");
-        assert_eq!(said.matches("http://127.0.0.1:4000/v1/sessions -H").count(), 2, "{said}");
+        assert_eq!(
+            said.matches("http://127.0.0.1:4000/v1/sessions -H").count(),
+            2,
+            "{said}"
+        );
         assert_eq!(reachable("0.0.0.0:1".parse().unwrap()).to_string(), "127.0.0.1:1");
         assert_eq!(reachable("[::]:1".parse().unwrap()).to_string(), "[::1]:1");
     }
@@ -232,10 +241,16 @@ mod tests {
             reason: "this kernel is too old".to_owned(),
         };
         let said = greeting(&[], &none, Kind::Sqlite);
-        assert!(said.contains("the terminal tool is unavailable: this kernel is too old"), "{said}");
+        assert!(
+            said.contains("the terminal tool is unavailable: this kernel is too old"),
+            "{said}"
+        );
         assert!(!said.contains("approval"), "{said}");
         let real = [("OPENAI_BASE_URL", "http://localhost:1/v1"), ("HERMES_MODEL", "qwen3")];
         let said = greeting(&real, &landlock(), Kind::Sqlite);
-        assert!(said.contains("qwen3 at http://localhost:1/v1") && !said.contains("approval"), "{said}");
+        assert!(
+            said.contains("qwen3 at http://localhost:1/v1") && !said.contains("approval"),
+            "{said}"
+        );
     }
 }

@@ -33,7 +33,10 @@ pub(super) async fn run(args: ServeArgs) -> Result<(), CliError> {
     config.check()?;
     log::start(config.log);
     if !config.ignored.is_empty() {
-        tracing::warn!(keys = config.ignored.join(", "), "these keys of the configuration mean nothing here");
+        tracing::warn!(
+            keys = config.ignored.join(", "),
+            "these keys of the configuration mean nothing here"
+        );
     }
     let address = config.server.listen;
     let socket = bound(address)?;
@@ -108,5 +111,7 @@ async fn serve(app: &App, config: &Config, socket: TcpSocket, signals: &mut Sign
 }
 
 fn listening(socket: TcpSocket, address: SocketAddr) -> Result<TcpListener, CliError> {
-    socket.listen(BACKLOG).map_err(|source| CliError::Listen { address, source })
+    socket
+        .listen(BACKLOG)
+        .map_err(|source| CliError::Listen { address, source })
 }

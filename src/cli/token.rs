@@ -56,6 +56,6 @@ pub(super) fn run(args: TokenArgs) -> Result<(), CliError> {
         scopes: args.scopes.into_iter().collect(),
     };
     let now = loaded.around.clock.now();
-    let token = mint::mint(&loaded.config.auth.jwt, &claims, now, args.expires.0)?;
+    let token = mint(&loaded.config.auth.jwt, &claims, now, args.expires.0)?;
     print::out(&format!("{}\n", token.expose())).map_err(CliError::Output)
 }

@@ -49,7 +49,9 @@ pub(super) async fn run(args: ToolsArgs) -> Result<(), CliError> {
         presets: &presets,
         ..Selection::default()
     };
-    let tools = Registry::collect().select(&selection, &host).map_err(CliError::Toolset)?;
+    let tools = Registry::collect()
+        .select(&selection, &host)
+        .map_err(CliError::Toolset)?;
     let text = if args.json {
         serde_json::to_string_pretty(&as_json(&tools, args.all))? + "\n"
     } else {
@@ -80,7 +82,9 @@ fn as_table(tools: &SessionTools, all: bool) -> String {
     let mut text: String = offered.collect();
     let absent = tools.absent();
     if all {
-        let absent = absent.iter().map(|tool| format!("{:<20} absent: {}\n", tool.name, tool.reason));
+        let absent = absent
+            .iter()
+            .map(|tool| format!("{:<20} absent: {}\n", tool.name, tool.reason));
         text.extend(absent);
     } else if !absent.is_empty() {
         text.push_str(&format!("{} more are absent; --all says why\n", absent.len()));

@@ -27,7 +27,9 @@ pub async fn tenant_of_key(store: &Store, key: KeyId) -> Result<Option<TenantId>
     store
         .read(Wall::Across, move |conn| {
             Box::pin(async move {
-                let row = conn.row("select tenant_id from api_key where key_id = $1", &[key.into()]).await?;
+                let row = conn
+                    .row("select tenant_id from api_key where key_id = $1", &[key.into()])
+                    .await?;
                 row.map(|row| row.id("tenant_id")).transpose()
             })
         })
