@@ -7,6 +7,7 @@
 mod call;
 pub mod file_access;
 mod foreign;
+pub mod globs;
 mod judge;
 mod ledger;
 mod normalize;

@@ -13,6 +13,7 @@ use crate::environment::{
     Environment, EnvironmentError, Isolation, IsolationChoice, Limits, Local, LocalSettings, Workspace,
 };
 use crate::guard::file_access::{Places, normalised};
+use crate::guard::globs::Globs;
 use crate::model::id::{SessionId, TenantId};
 
 /// What the server tells its tools at the start.
@@ -23,6 +24,8 @@ pub struct HostSettings {
     /// Made if it is missing; holds the workspaces.
     pub data_dir: PathBuf,
     pub terminal: config::Terminal,
+    /// `approvals.deny`: commands that never run.
+    pub deny: Vec<String>,
     /// The server's variables, of which commands see those that the settings
     /// pass on.
     pub variables: Vec<(String, String)>,
@@ -37,6 +40,8 @@ pub struct HostSettings {
 pub enum HostError {
     #[error("the data directory `{path}` cannot be used")]
     DataDir { path: PathBuf, source: io::Error },
+    #[error("`approvals.deny`: the patterns are too large")]
+    Deny,
     #[error("`{key}`: the directory `{path}` cannot be used")]
     Root {
         key: &'static str,
@@ -52,6 +57,8 @@ pub struct Host {
     data_dir: PathBuf,
     /// Directories beside the workspace that tools may enter.
     further: Vec<PathBuf>,
+    deny: Vec<String>,
+    denied: Globs,
     pub timeout: Duration,
     pub max_foreground_timeout: Duration,
     pub home: PathBuf,
@@ -84,6 +91,8 @@ impl Host {
             environment: Environment::Local(local.await),
             data_dir,
             further: writable.into_iter().chain(readable).collect(),
+            denied: Globs::new(&settings.deny).ok_or(HostError::Deny)?,
+            deny: settings.deny.clone(),
             timeout: terminal.timeout,
             max_foreground_timeout: terminal.max_foreground_timeout,
             home: settings.home,
@@ -100,6 +109,12 @@ impl Host {
         match self.environment {
             Environment::Local(_) => crate::guard::Backend::Local,
         }
+    }
+
+    /// The operator's pattern that refuses a command, whatever else allows it.
+    pub fn denied_by(&self, command: &str) -> Option<&str> {
+        let place = self.denied.first_match(command)?;
+        self.deny.get(place).map(String::as_str)
     }
 
     /// Why commands cannot run here, if they cannot.

@@ -86,6 +86,7 @@ pub(crate) fn place(cwd: &Path) -> Place<'_> {
 
 fn settings(directory: &Path) -> HostSettings {
     HostSettings {
+        deny: Vec::new(),
         exec_program: "/nonexistent/hermes-server".into(),
         data_dir: directory.to_path_buf(),
         terminal: Config::load(&Sources::default()).unwrap().terminal,

@@ -36,6 +36,7 @@ impl Bench {
         let (tenant, session) = (TenantId::new(&clock), SessionId::new(&clock));
         let directory = std::env::temp_dir().join(format!("hermes-tools-{session}"));
         let host = Host::open(HostSettings {
+            deny: vec!["*forbidden-word*".to_owned()],
             exec_program: env!("CARGO_BIN_EXE_hermes-server").into(),
             data_dir: directory.clone(),
             terminal: Config::load(&Sources::default()).unwrap().terminal,

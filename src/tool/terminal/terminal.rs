@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::output::{Collected, Decoder};
 use super::request::{Refused, Request};
 use crate::environment::{Chunk, Command, EntryKind, EnvironmentError, Finished, Workspace};
-use crate::guard::{self, Setting, Verdict};
+use crate::guard::{self, Judgement, Setting, Verdict};
 use crate::live::drafts::Item;
 use crate::model::call::{Effect, Footprint};
 use crate::model::event::OutputStream;
@@ -100,6 +100,10 @@ impl Tool for Terminal {
             sudo_password: false,
         };
         let judgement = guard::check(request.command, &setting);
+        if let Some(pattern) = denied_by(host, request.command, &judgement) {
+            let message = format!("the operator forbids commands such as `{pattern}` (`approvals.deny`)");
+            return Judged::Deny { message };
+        }
         match judgement.verdict {
             Verdict::Allow => Judged::Allow,
             Verdict::Ask => Judged::Ask {
@@ -134,6 +138,16 @@ impl Tool for Terminal {
             }
         })
     }
+}
+
+/// The operator's patterns hold for the text and for every command in it.
+fn denied_by<'h>(host: &'h Host, command: &str, judgement: &Judgement) -> Option<&'h str> {
+    let inner = judgement.commands.iter().map(|found| {
+        let words = std::iter::once(found.program.as_str()).chain(found.arguments.iter().map(String::as_str));
+        words.collect::<Vec<_>>().join(" ")
+    });
+    let mut texts = std::iter::once(command.to_owned()).chain(inner);
+    texts.find_map(|text| host.denied_by(&text))
 }
 
 /// Why a call has no exit code.
