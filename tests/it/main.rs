@@ -13,6 +13,7 @@ mod crash;
 mod engine;
 mod floors;
 mod harness;
+mod http;
 mod migrations;
 mod sandbox;
 mod tools;

@@ -165,7 +165,7 @@ mod tests {
             (r#"{"input": []}"#, "/input"),
             (
                 r#"{"input": [{"type": "text", "text": "a"}, {"type": "audio"}]}"#,
-                "/input/1",
+                "/input/1/type",
             ),
             (r#"{"input": [{"type": "text"}]}"#, "/input/0"),
             (r#"{"input": "a", "on_busy": "queue"}"#, "/on_busy"),

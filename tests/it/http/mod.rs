@@ -1,0 +1,7 @@
+//! The HTTP side, over real connections: who may call, what is refused and how,
+//! and the ways to get a turn's outcome.
+
+mod access;
+mod bodies;
+mod sessions;
+mod turns;
