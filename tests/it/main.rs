@@ -14,5 +14,6 @@ mod engine;
 mod floors;
 mod harness;
 mod migrations;
+mod races;
 mod sandbox;
 mod tools;
