@@ -32,6 +32,9 @@ struct Text {
     kept: String,
     /// Bytes dropped from the front.
     dropped: usize,
+    /// Readers must have seen durable events up to here first, such as the one
+    /// that says that the call was started.
+    after: i64,
     /// The durable event that made the item final; readers at or past it need
     /// no pieces.
     done_at: Option<i64>,
@@ -57,7 +60,13 @@ pub struct Drafts {
     pub turn: TurnId,
     /// The durable event that restarted the numbering.
     pub base_seq: i64,
+    /// Durable events known to be committed.
+    reached: i64,
+    /// The durable event with which the turn ended or parked.
+    ended_at: Option<i64>,
     last_d: u64,
+    /// The newest piece that some reader was given; later ones may still grow.
+    given: u64,
     texts: Vec<Text>,
     pieces: VecDeque<Piece>,
 }
@@ -67,7 +76,10 @@ impl Drafts {
         Self {
             turn,
             base_seq,
+            reached: base_seq,
+            ended_at: None,
             last_d: 0,
+            given: 0,
             texts: Vec::new(),
             pieces: VecDeque::new(),
         }
@@ -75,15 +87,17 @@ impl Drafts {
 
     /// Adds a piece of text to an item.
     pub fn push(&mut self, item: Item, text: &str) {
+        // What grows is near the end.
         let index = self
             .texts
             .iter()
-            .position(|known| known.item == item)
+            .rposition(|known| known.item == item)
             .unwrap_or_else(|| {
                 self.texts.push(Text {
                     item,
                     kept: String::new(),
                     dropped: 0,
+                    after: self.reached,
                     done_at: None,
                 });
                 self.texts.len() - 1
@@ -99,6 +113,15 @@ impl Drafts {
             let dropped = entry.dropped;
             self.pieces.retain(|piece| piece.item != item || dropped < piece.end);
         }
+        // What nobody was given yet leaves together, as one piece.
+        if let Some(last) = self.pieces.back_mut()
+            && last.item == item
+            && last.end == start
+            && self.given < last.d
+        {
+            last.end = end;
+            return;
+        }
         self.last_d += 1;
         self.pieces.push_back(Piece {
             d: self.last_d,
@@ -106,6 +129,16 @@ impl Drafts {
             start,
             end,
         });
+    }
+
+    /// Durable events up to `seq` are committed.
+    pub fn reached(&mut self, seq: i64) {
+        self.reached = self.reached.max(seq);
+    }
+
+    /// The turn ends or parks with the durable event `seq`.
+    pub fn end(&mut self, seq: i64) {
+        self.ended_at = Some(seq);
     }
 
     /// The item is final with the durable event `seq`.
@@ -146,8 +179,8 @@ impl Drafts {
     /// Frames after `d` for a reader that has seen durable events up to `seq`,
     /// neighbouring pieces of one item joined. With `until`, only as far as the
     /// last piece of the items it picks: what must precede their final event.
-    pub fn frames(&self, seq: i64, d: u64, until: Option<&dyn Fn(Item) -> bool>) -> Vec<Frame> {
-        if seq < self.base_seq {
+    pub fn frames(&mut self, seq: i64, d: u64, until: Option<&dyn Fn(Item) -> bool>) -> Vec<Frame> {
+        if seq < self.base_seq || self.ended_at.is_some_and(|end| end <= seq) {
             return Vec::new();
         }
         let last = match until {
@@ -161,7 +194,8 @@ impl Drafts {
         };
         let first = self.pieces.partition_point(|piece| piece.d <= d);
         let mut joined: Vec<Piece> = Vec::new();
-        for piece in self.pieces.iter().skip(first).take_while(|piece| piece.d <= last) {
+        let due = self.pieces.iter().skip(first).take_while(|piece| piece.d <= last);
+        for piece in due.take_while(|piece| self.after(piece.item) <= seq) {
             match joined.last_mut() {
                 Some(before) if before.item == piece.item && before.end == piece.start => {
                     before.end = piece.end;
@@ -170,7 +204,15 @@ impl Drafts {
                 _ => joined.push(*piece),
             }
         }
+        if let Some(last) = joined.last() {
+            self.given = self.given.max(last.d);
+        }
         joined.into_iter().filter_map(|piece| self.frame(piece, seq)).collect()
+    }
+
+    fn after(&self, item: Item) -> i64 {
+        let text = self.texts.iter().rfind(|text| text.item == item);
+        text.map_or(0, |text| text.after)
     }
 
     fn frame(&self, piece: Piece, seq: i64) -> Option<Frame> {
@@ -240,8 +282,13 @@ mod tests {
         drafts.push(Item::Message(message(1)), "b");
         let frames = drafts.frames(5, 0, None);
         assert_eq!(texts(&frames), ["r:hm", "m:ab"]);
+        assert_eq!(frames[1].d, 2, "what nobody had seen is one piece");
+        drafts.push(Item::Message(message(1)), "c");
+        drafts.push(Item::Message(message(1)), "d");
+        assert_eq!(texts(&drafts.frames(5, 2, None)), ["m:cd"]);
+        let frames = drafts.frames(5, 0, None);
+        assert_eq!(texts(&frames), ["r:hm", "m:abcd"]);
         assert_eq!(frames[1].d, 3);
-        assert_eq!(texts(&drafts.frames(5, 2, None)), ["m:b"]);
         assert!(
             drafts.frames(4, 0, None).is_empty(),
             "the reader has to see the restart first"
@@ -255,6 +302,34 @@ mod tests {
         drafts.finish(|item| item == Item::Message(message(1)), 9);
         assert_eq!(drafts.frames(8, 0, None).len(), 1);
         assert!(drafts.frames(9, 0, None).is_empty());
+    }
+
+    #[test]
+    fn output_waits_for_the_reader_to_see_that_its_call_started() {
+        let mut drafts = Drafts::new(TurnId::from_bits(1), 5);
+        drafts.push(Item::Message(message(1)), "a");
+        drafts.reached(9);
+        drafts.push(Item::Output(CallId::from_bits(1), OutputStream::Stdout), "out");
+        assert_eq!(texts(&drafts.frames(5, 0, None)), ["m:a"]);
+        assert_eq!(texts(&drafts.frames(9, 1, None)), ["o:3:None"]);
+    }
+
+    #[test]
+    fn what_never_got_finished_is_not_shown_past_the_end_of_the_turn() {
+        let mut drafts = Drafts::new(TurnId::from_bits(1), 5);
+        drafts.push(Item::Started(message(1)), "");
+        drafts.end(8);
+        assert_eq!(drafts.frames(7, 0, None).len(), 1);
+        assert!(drafts.frames(8, 0, None).is_empty());
+    }
+
+    #[test]
+    fn a_long_answer_that_nobody_reads_is_one_piece() {
+        let mut drafts = Drafts::new(TurnId::from_bits(1), 5);
+        for _ in 0..10_000 {
+            drafts.push(Item::Message(message(1)), "word ");
+        }
+        assert_eq!(drafts.pieces.len(), 1);
     }
 
     #[test]
@@ -282,20 +357,29 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_cut_resumes_to_the_same_text(pieces in prop::collection::vec((0u8..2, "[a-z한]{0,3}"), 1..40), cut in 0u64..40) {
+        fn any_cut_resumes_to_the_same_text(
+            pieces in prop::collection::vec((0u8..2, "[a-z한]{0,3}", any::<bool>()), 1..40),
+            cut in 0usize..40,
+        ) {
             let mut drafts = Drafts::new(TurnId::from_bits(1), 0);
-            for (which, text) in &pieces {
-                let item = if *which == 0 { Item::Message(message(1)) } else { Item::Reasoning(message(1)) };
-                drafts.push(item, text);
-            }
-            let collect = |frames: Vec<Frame>| frames.into_iter().fold(String::new(), |mut all, frame| {
-                if let EventBody::MessageDelta(data) = frame.body { all.push_str(&data.text); }
+            let collect = |frames: &[Frame]| frames.iter().fold(String::new(), |mut all, frame| {
+                if let EventBody::MessageDelta(data) = &frame.body { all.push_str(&data.text); }
                 all
             });
-            let whole: String = pieces.iter().filter(|(which, _)| *which == 0).map(|(_, text)| text.as_str()).collect();
-            let before: String = pieces.iter().take(cut as usize).filter(|(which, _)| *which == 0).map(|(_, text)| text.as_str()).collect();
-            prop_assert_eq!(collect(drafts.frames(0, 0, None)), whole.clone());
-            prop_assert_eq!(before + &collect(drafts.frames(0, cut, None)), whole);
+            // One reader looks now and then, and is cut off for good somewhere.
+            let (mut seen, mut d) = (String::new(), 0);
+            for (number, (which, text, look)) in pieces.iter().enumerate() {
+                let item = if *which == 0 { Item::Message(message(1)) } else { Item::Reasoning(message(1)) };
+                drafts.push(item, text);
+                if *look && number < cut {
+                    let frames = drafts.frames(0, d, None);
+                    seen.push_str(&collect(&frames));
+                    d = frames.last().map_or(d, |frame| frame.d);
+                }
+            }
+            let whole: String = pieces.iter().filter(|piece| piece.0 == 0).map(|piece| piece.1.as_str()).collect();
+            prop_assert_eq!(collect(&drafts.frames(0, 0, None)), whole.clone());
+            prop_assert_eq!(seen + &collect(&drafts.frames(0, d, None)), whole);
         }
     }
 }

@@ -12,7 +12,15 @@ use crate::model::id::{SessionId, TurnId};
 /// A cheap handle; clones share the drafts.
 #[derive(Clone, Debug, Default)]
 pub struct Hub {
-    channels: Arc<Mutex<HashMap<SessionId, Arc<Channel>>>>,
+    channels: Arc<Mutex<HashMap<SessionId, Entry>>>,
+}
+
+/// A channel and how many readers and writers hold it. Counted here, under the
+/// lock, because a pen may outlive its writer and must not keep the entry.
+#[derive(Debug)]
+struct Entry {
+    channel: Arc<Channel>,
+    ends: usize,
 }
 
 #[derive(Debug)]
@@ -25,62 +33,85 @@ struct Channel {
 /// that has not seen the new beginning yet still gets the end of the old one.
 #[derive(Debug, Default)]
 struct Held {
-    now: Option<Drafts>,
-    before: Option<Drafts>,
+    now: Option<Run>,
+    before: Option<Run>,
+    /// Writers so far; a pen writes for its own only.
+    writers: u64,
+}
+
+#[derive(Debug)]
+struct Run {
+    writer: u64,
+    drafts: Drafts,
 }
 
 impl Held {
     /// What belongs to a reader that has seen durable events up to `seq`.
-    fn at(&self, seq: i64) -> Option<&Drafts> {
-        let begun = |drafts: &&Drafts| drafts.base_seq <= seq;
-        self.now.as_ref().filter(begun).or(self.before.as_ref().filter(begun))
+    fn at(&mut self, seq: i64) -> Option<&mut Drafts> {
+        let begun = |run: &&mut Run| run.drafts.base_seq <= seq;
+        let run = self.now.as_mut().filter(begun).or(self.before.as_mut().filter(begun));
+        run.map(|run| &mut run.drafts)
+    }
+
+    fn of(&mut self, writer: u64) -> Option<&mut Drafts> {
+        let run = self.now.as_mut().filter(|run| run.writer == writer);
+        run.map(|run| &mut run.drafts)
     }
 }
 
 impl Hub {
-    fn channel(&self, session: SessionId) -> Arc<Channel> {
+    fn hold(&self, session: SessionId) -> Arc<Channel> {
         let mut channels = lock(&self.channels);
-        let fresh = || {
-            Arc::new(Channel {
+        let entry = channels.entry(session).or_insert_with(|| Entry {
+            channel: Arc::new(Channel {
                 drafts: Mutex::default(),
                 changed: watch::channel(()).0,
-            })
-        };
-        Arc::clone(channels.entry(session).or_insert_with(fresh))
+            }),
+            ends: 0,
+        });
+        entry.ends += 1;
+        Arc::clone(&entry.channel)
     }
 
     /// Drops a channel nobody holds any more.
     fn release(&self, session: SessionId) {
         let mut channels = lock(&self.channels);
-        // One reference is the map's, one the caller's.
-        if channels
-            .get(&session)
-            .is_some_and(|channel| Arc::strong_count(channel) <= 2)
-        {
-            channels.remove(&session);
+        if let Some(entry) = channels.get_mut(&session) {
+            entry.ends -= 1;
+            if entry.ends == 0 {
+                channels.remove(&session);
+            }
         }
     }
 
-    /// Begins the drafts of a turn; earlier drafts of the session are void.
+    /// Begins the drafts of a turn; earlier drafts of the session are void. An
+    /// owner that was overtaken before it came here stays mute.
     pub fn write(&self, session: SessionId, turn: TurnId, base_seq: i64) -> Writer {
-        let channel = self.channel(session);
-        {
+        let channel = self.hold(session);
+        let number = {
             let mut held = lock(&channel.drafts);
-            held.before = held.now.take();
-            held.now = Some(Drafts::new(turn, base_seq));
-        }
+            held.writers += 1;
+            let writer = held.writers;
+            if held.now.as_ref().is_none_or(|now| now.drafts.base_seq <= base_seq) {
+                held.before = held.now.take();
+                let drafts = Drafts::new(turn, base_seq);
+                held.now = Some(Run { writer, drafts });
+            }
+            writer
+        };
         channel.changed.send_replace(());
         Writer {
             hub: self.clone(),
             session,
             turn,
+            number,
             channel,
         }
     }
 
     /// Reads the drafts of a session from now on.
     pub fn read(&self, session: SessionId) -> Reader {
-        let channel = self.channel(session);
+        let channel = self.hold(session);
         let changed = channel.changed.subscribe();
         Reader {
             hub: self.clone(),
@@ -106,6 +137,7 @@ pub struct Writer {
     hub: Hub,
     session: SessionId,
     turn: TurnId,
+    number: u64,
     channel: Arc<Channel>,
 }
 
@@ -114,25 +146,33 @@ impl Writer {
     pub fn pen(&self) -> Pen {
         Pen {
             channel: Arc::clone(&self.channel),
-            turn: self.turn,
+            writer: self.number,
         }
     }
 
     /// Voids what is in flight: numbering starts again after `base_seq`.
     pub fn restart(&self, base_seq: i64) {
-        *lock(&self.channel.drafts) = Held {
-            now: Some(Drafts::new(self.turn, base_seq)),
-            before: None,
-        };
+        let mut held = lock(&self.channel.drafts);
+        if let Some(drafts) = held.of(self.number) {
+            *drafts = Drafts::new(self.turn, base_seq);
+            held.before = None;
+        }
+        drop(held);
         self.channel.changed.send_replace(());
+    }
+
+    /// Durable events up to `seq` are committed: items that begin from now on
+    /// are shown only to readers that have seen them.
+    pub fn reached(&self, seq: i64) {
+        if let Some(drafts) = lock(&self.channel.drafts).of(self.number) {
+            drafts.reached(seq);
+        }
     }
 
     /// The text of an item so far.
     pub fn text(&self, item: Item) -> String {
-        let drafts = lock(&self.channel.drafts);
-        drafts
-            .now
-            .as_ref()
+        lock(&self.channel.drafts)
+            .of(self.number)
             .and_then(|drafts| drafts.text(item))
             .unwrap_or_default()
             .to_owned()
@@ -149,7 +189,7 @@ impl Drop for Writer {
 #[derive(Clone, Debug)]
 pub struct Pen {
     channel: Arc<Channel>,
-    turn: TurnId,
+    writer: u64,
 }
 
 impl Pen {
@@ -164,12 +204,14 @@ impl Pen {
         self.change(|drafts| drafts.finish(picks, seq));
     }
 
+    /// The turn ends or parks with the durable event `seq`: what was begun and
+    /// never finished is void for readers past it.
+    pub fn end(&self, seq: i64) {
+        self.change(|drafts| drafts.end(seq));
+    }
+
     fn change(&self, work: impl FnOnce(&mut Drafts)) {
-        if let Some(drafts) = lock(&self.channel.drafts)
-            .now
-            .as_mut()
-            .filter(|drafts| drafts.turn == self.turn)
-        {
+        if let Some(drafts) = lock(&self.channel.drafts).of(self.writer) {
             work(drafts);
         }
         self.channel.changed.send_replace(());
@@ -208,8 +250,8 @@ impl Reader {
         d: u64,
         until: Option<&dyn Fn(Item) -> bool>,
     ) -> (Option<TurnId>, Vec<Frame>) {
-        let drafts = lock(&self.channel.drafts);
-        match drafts
+        let mut held = lock(&self.channel.drafts);
+        match held
             .at(seq)
             .filter(|drafts| turn.is_none_or(|turn| turn == drafts.turn))
         {
@@ -255,5 +297,49 @@ mod tests {
         let hub = Hub::default();
         drop(hub.write(SessionId::from_bits(1), TurnId::from_bits(2), 3));
         assert!(hub.is_empty());
+    }
+
+    #[test]
+    fn a_pen_that_outlives_its_writer_keeps_nothing_and_writes_nothing_for_a_successor() {
+        let hub = Hub::default();
+        let (session, turn) = (SessionId::from_bits(1), TurnId::from_bits(2));
+        let first = hub.write(session, turn, 3);
+        let late = first.pen();
+        let second = hub.write(session, turn, 7);
+        late.push(Item::Message(MessageId::from_bits(4)), "from a former owner");
+        let reader = hub.read(session);
+        assert!(reader.frames(None, 7, 0, None).1.is_empty());
+        drop((first, second, reader));
+        assert!(hub.is_empty(), "the late pen does not count");
+    }
+
+    #[test]
+    fn an_owner_that_comes_late_does_not_void_the_drafts_of_its_successor() {
+        let hub = Hub::default();
+        let (session, turn) = (SessionId::from_bits(1), TurnId::from_bits(2));
+        let item = Item::Message(MessageId::from_bits(4));
+        let successor = hub.write(session, turn, 7);
+        successor.pen().push(item, "hi");
+        let late = hub.write(session, turn, 3);
+        late.pen().push(item, "stale");
+        late.restart(9);
+        let reader = hub.read(session);
+        assert_eq!(reader.frames(None, 7, 0, None).1.len(), 1);
+        assert_eq!(successor.text(item), "hi");
+        assert_eq!(late.text(item), "");
+    }
+
+    #[test]
+    fn channels_go_when_the_last_two_ends_leave_at_once() {
+        let hub = Hub::default();
+        for round in 0..2000_u128 {
+            let session = SessionId::from_bits(round);
+            let (writer, reader) = (hub.write(session, TurnId::from_bits(2), 3), hub.read(session));
+            std::thread::scope(|scope| {
+                scope.spawn(move || drop(writer));
+                scope.spawn(move || drop(reader));
+            });
+        }
+        assert!(hub.is_empty(), "{} channels are left", hub.len());
     }
 }

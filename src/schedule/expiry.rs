@@ -9,7 +9,10 @@ use crate::store::approvals::Due;
 use crate::turn::engine::Engine;
 
 /// Approvals looked at in one go.
-const BATCH: u32 = 100;
+const BATCH: u32 = 1000;
+
+/// Pause before what is left over is looked at.
+const AGAIN: Duration = Duration::from_secs(1);
 
 pub(super) async fn expire(engine: Engine, lease: Duration, stop: CancellationToken) {
     loop {
@@ -21,15 +24,19 @@ pub(super) async fn expire(engine: Engine, lease: Duration, stop: CancellationTo
             }
         };
         let now = engine.clock().now();
-        let later: Vec<Due> = due.iter().filter(|due| now < due.expires_at).copied().collect();
-        for due in due.iter().filter(|due| due.expires_at <= now) {
-            if let Err(error) = engine
+        let (over, later): (Vec<Due>, Vec<Due>) = due.into_iter().partition(|due| due.expires_at <= now);
+        let mut expired = 0;
+        for due in &over {
+            match engine
                 .expire_approval(due.tenant_id, due.session_id, due.approval_id)
                 .await
             {
-                tracing::warn!(approval = %due.approval_id, %error, "not expired");
+                Ok(()) => expired += 1,
+                Err(error) => tracing::warn!(approval = %due.approval_id, %error, "not expired"),
             }
         }
+        // A full page may hide others that are due.
+        let again = over.len() != expired || over.len() == BATCH as usize;
         let next = later.first().map(|due| engine.clock().sleep_until(due.expires_at));
         let due_next = async {
             match next {
@@ -41,7 +48,7 @@ pub(super) async fn expire(engine: Engine, lease: Duration, stop: CancellationTo
             () = due_next => {}
             () = engine.nudges().due.notified() => {}
             // Those that another process asked, should it be gone.
-            () = tokio::time::sleep(lease) => {}
+            () = tokio::time::sleep(if again { AGAIN } else { lease }) => {}
             () = stop.cancelled() => return,
         }
     }

@@ -6,14 +6,20 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::model::id::{NodeId, ProcessId};
+use crate::model::id::{NodeId, ProcessId, TurnId};
 use crate::store::claims_across_tenants::Claimed;
 use crate::store::{StoreError, process};
 use crate::turn::engine::Engine;
 
+/// Turns in this process's own name that no task here ran at the last look.
+/// Two looks in a row, because a turn that was claimed just now has its task a
+/// moment later.
+type Idle = HashMap<TurnId, i64>;
+
 pub(super) async fn sweep(engine: Engine, node: NodeId, lease: Duration, stop: CancellationToken) {
+    let mut idle = Idle::new();
     loop {
-        if let Err(error) = once(&engine, node).await {
+        if let Err(error) = once(&engine, node, &mut idle).await {
             tracing::warn!(%error, "looking for turns without an owner failed");
         }
         // The death of another process makes no sound: it has to be looked for.
@@ -24,15 +30,20 @@ pub(super) async fn sweep(engine: Engine, node: NodeId, lease: Duration, stop: C
     }
 }
 
-async fn once(engine: &Engine, node: NodeId) -> Result<(), StoreError> {
+async fn once(engine: &Engine, node: NodeId, idle: &mut Idle) -> Result<(), StoreError> {
     let store = engine.store();
+    let before = std::mem::take(idle);
     let dead = process::dead(store, engine.process(), node).await?;
     let mut verdicts: HashMap<ProcessId, bool> = dead.iter().map(|process| (*process, true)).collect();
     for turn in store.running_turns_across_tenants(None).await? {
         if engine.is_draining() {
             return Ok(());
         }
-        if is_orphan(engine, &turn, &mut verdicts).await? {
+        if turn.owner == Some(engine.process()) && !engine.runs(turn.turn_id, turn.epoch) {
+            idle.insert(turn.turn_id, turn.epoch);
+        }
+        let left = before.get(&turn.turn_id) == Some(&turn.epoch) && idle.contains_key(&turn.turn_id);
+        if left || is_orphan(engine, &turn, &mut verdicts).await? {
             let taken = engine
                 .take_over(turn.tenant_id, turn.session_id, turn.turn_id, turn.epoch)
                 .await;
@@ -56,8 +67,7 @@ async fn is_orphan(
 ) -> Result<bool, StoreError> {
     let Some(owner) = turn.owner else { return Ok(true) };
     if owner == engine.process() {
-        // Ours, but let go when the lease was in doubt.
-        return Ok(engine.let_go(turn.turn_id, turn.epoch));
+        return Ok(false);
     }
     if let Some(verdict) = verdicts.get(&owner) {
         return Ok(*verdict);

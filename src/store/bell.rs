@@ -24,7 +24,8 @@ struct Shared {
 #[derive(Debug)]
 pub struct BellReceiver {
     session: SessionId,
-    receiver: watch::Receiver<()>,
+    /// `None` only while it is dropped.
+    receiver: Option<watch::Receiver<()>>,
     bell: Bell,
 }
 
@@ -47,7 +48,7 @@ impl Bell {
             .subscribe();
         BellReceiver {
             session,
-            receiver,
+            receiver: Some(receiver),
             bell: self.clone(),
         }
     }
@@ -89,7 +90,11 @@ impl BellReceiver {
     /// Dropping the future loses nothing.
     pub async fn changed(&mut self) {
         // The sender stays in the bell's map while this receiver lives.
-        if self.receiver.changed().await.is_err() {
+        let heard = match &mut self.receiver {
+            Some(receiver) => receiver.changed().await.is_ok(),
+            None => false,
+        };
+        if !heard {
             std::future::pending::<()>().await;
         }
     }
@@ -102,10 +107,11 @@ impl BellReceiver {
 impl Drop for BellReceiver {
     fn drop(&mut self) {
         let mut sessions = self.bell.sessions();
-        // This receiver still counts as one.
+        // Gone under the lock: of two that leave at once the second sees none.
+        self.receiver = None;
         if sessions
             .get(&self.session)
-            .is_some_and(|sender| sender.receiver_count() <= 1)
+            .is_some_and(|sender| sender.receiver_count() == 0)
         {
             sessions.remove(&self.session);
         }

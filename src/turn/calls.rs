@@ -21,23 +21,24 @@ use crate::tool::{Call, Done, error_text};
 type Results = Vec<(CallId, Done)>;
 
 /// Calls under way in this process.
+#[derive(Default)]
 struct InFlight {
     tasks: JoinSet<(CallId, Done)>,
     /// Task of each call, for one that the runtime lost.
     by_task: HashMap<tokio::task::Id, CallId>,
+    /// Results that wait for those that are ready with them. Kept here: a
+    /// signal that ends the wait must not lose them, or a call ran for nothing
+    /// and would run again.
+    joined: Results,
     cancel: CancellationToken,
 }
 
 pub(super) async fn run_calls(engine: &Engine, owned: &mut Owned) -> Result<(), Gone> {
     let mut watch = Watch::new(engine, owned);
-    let mut flight = InFlight {
-        tasks: JoinSet::new(),
-        by_task: HashMap::new(),
-        cancel: CancellationToken::new(),
-    };
+    let mut flight = InFlight::default();
     loop {
         flight.start_marked(engine, owned);
-        if flight.tasks.is_empty() {
+        if flight.is_empty() {
             return Ok(());
         }
         tokio::select! {
@@ -48,12 +49,12 @@ pub(super) async fn run_calls(engine: &Engine, owned: &mut Owned) -> Result<(), 
                     return Err(Gone);
                 }
                 watch.knows(owned.state.session.head_seq);
-                if engine.is_draining() && flight.tasks.is_empty() {
+                if engine.is_draining() && flight.is_empty() {
                     return Ok(());
                 }
             }
             signal = watch.next() => match signal {
-                Signal::Changed(state) => owned.state = *state,
+                Signal::Changed(state) => owned.knows(*state),
                 Signal::Cancelled => return end(engine, owned, flight, Ending::Outcome(cancel_outcome())).await,
                 Signal::TimedOut(why) => return end(engine, owned, flight, Ending::Outcome(timed_out(why))).await,
                 Signal::Stopping => return end(engine, owned, flight, Ending::ServerStops).await,
@@ -87,7 +88,7 @@ async fn end(engine: &Engine, owned: &mut Owned, mut flight: InFlight, ending_wi
             }
             // One try: the store may be closing, and the record is true without
             // it (the calls become unknown at the next start).
-            owned.commit(engine, Change::Results(results)).await?;
+            owned.commit(engine, Change::Kept(results)).await?;
             Err(Gone)
         }
     }
@@ -142,43 +143,50 @@ impl InFlight {
         }
     }
 
-    /// The next result, and those that are ready with it.
-    async fn ready(&mut self) -> Results {
-        let mut results = Vec::new();
-        results.extend(self.joined().await);
-        while !self.tasks.is_empty() {
-            match timeout(TOGETHER, self.joined()).await {
-                Ok(more) => results.extend(more),
-                Err(_) => break,
-            }
-        }
-        results
+    fn is_empty(&self) -> bool {
+        self.tasks.is_empty() && self.joined.is_empty()
     }
 
-    /// `None` only when nothing runs.
-    async fn joined(&mut self) -> Option<(CallId, Done)> {
-        match self.tasks.join_next_with_id().await? {
-            Ok((_, result)) => Some(result),
-            Err(error) => {
-                let id = self.by_task.get(&error.id()).copied()?;
-                Some((id, failed(error_text::failed("Aborted", "the tool was aborted"))))
+    /// The next result, and those that are ready with it. Dropping the future
+    /// loses nothing.
+    async fn ready(&mut self) -> Results {
+        if self.joined.is_empty() {
+            self.join_next().await;
+        }
+        while !self.tasks.is_empty() {
+            if timeout(TOGETHER, self.join_next()).await.is_err() {
+                break;
             }
         }
+        std::mem::take(&mut self.joined)
+    }
+
+    /// Adds the next result to those that are there.
+    async fn join_next(&mut self) {
+        let Some(joined) = self.tasks.join_next_with_id().await else {
+            return;
+        };
+        self.joined.extend(match joined {
+            Ok((_, result)) => Some(result),
+            Err(error) => {
+                let id = self.by_task.get(&error.id()).copied();
+                id.map(|id| (id, failed(error_text::failed("Aborted", "the tool was aborted"))))
+            }
+        });
     }
 
     /// Cancels all calls and waits for their results; those that do not die in
     /// time have none.
     async fn kill(&mut self) -> Results {
         self.cancel.cancel();
-        let mut results = Vec::new();
         let all = async {
-            while let Some(result) = self.joined().await {
-                results.push(result);
+            while !self.tasks.is_empty() {
+                self.join_next().await;
             }
         };
         let _late = timeout(KILL_PATIENCE, all).await;
         self.tasks.abort_all();
-        results
+        std::mem::take(&mut self.joined)
     }
 }
 
@@ -187,5 +195,28 @@ fn failed(result: String) -> Done {
         result,
         failed: true,
         ..Done::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Id;
+
+    #[tokio::test]
+    async fn a_signal_while_results_are_gathered_loses_none() {
+        let mut flight = InFlight::default();
+        let (quick, slow): (CallId, CallId) = (Id::from_bits(1), Id::from_bits(2));
+        flight.tasks.spawn(async move { (quick, Done::default()) });
+        flight.tasks.spawn(async move {
+            std::future::pending::<()>().await;
+            (slow, Done::default())
+        });
+        tokio::task::yield_now().await;
+        // A decision arrives while the quick one waits for company.
+        assert!(futures::poll!(std::pin::pin!(flight.ready())).is_pending());
+        let ids: Vec<CallId> = flight.ready().await.into_iter().map(|(id, _)| id).collect();
+        assert_eq!(ids, [quick]);
+        assert!(!flight.is_empty(), "the slow one is still to come");
     }
 }

@@ -21,6 +21,18 @@ pub(super) struct Carried {
     pub promoted: Option<State>,
     /// The number of the first event.
     pub first_seq: i64,
+    /// An approval that expires may have been asked.
+    pub due: bool,
+}
+
+impl Carried {
+    /// After the commit and not before it, or who is woken finds nothing and
+    /// sleeps again.
+    pub fn wake(&self, engine: &Engine) {
+        if self.due {
+            engine.nudges().due.notify_one();
+        }
+    }
 }
 
 /// The record of a turn under the session's lock.
@@ -54,14 +66,10 @@ pub(super) async fn carry_out(
         let (state, writes) = step.done();
         (state, writes, world.now)
     };
-    if writes
+    let due = writes
         .new_approvals
         .iter()
-        .any(|approval| approval.expires_at.is_some())
-    {
-        // Early if the commit is still to come; whoever waits looks again.
-        engine.nudges().due.notify_one();
-    }
+        .any(|approval| approval.expires_at.is_some());
     let mut promoted = None;
     if state.turn.status.is_terminal() && state.session.active_turn_id.is_none() {
         promoted = promote(rows, engine, &mut state, &mut writes).await?;
@@ -77,6 +85,7 @@ pub(super) async fn carry_out(
         state,
         promoted,
         first_seq,
+        due,
     })
 }
 
@@ -127,6 +136,10 @@ fn finish_drafts(pen: &Pen, writes: &Writes, first_seq: i64) {
                 let id: Option<CallId> = id_in(event, "call_id");
                 pen.finish(|item| matches!(item, Item::Output(own, _) if Some(own) == id), seq);
             }
+            EventType::TurnWaiting
+            | EventType::TurnCompleted
+            | EventType::TurnFailed
+            | EventType::TurnCancelled => pen.end(seq),
             _ => {}
         }
     }

@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -64,8 +65,6 @@ struct Inner {
     /// Stop now: commands are killed, nothing more is awaited. A new token
     /// takes the place of one that was used while the process lives on.
     stopping: Mutex<CancellationToken>,
-    /// Turns were let go at least once.
-    abandoned: AtomicBool,
     nudges: Nudges,
     /// The tools of selections seen lately.
     selections: Mutex<HashMap<String, Arc<SessionTools>>>,
@@ -118,7 +117,6 @@ impl Engine {
             tasks: TaskTracker::new(),
             draining: CancellationToken::new(),
             stopping: Mutex::default(),
-            abandoned: AtomicBool::new(false),
             nudges: Nudges::default(),
             selections: Mutex::default(),
         }))
@@ -179,12 +177,6 @@ impl Engine {
         self.running().get(&turn).is_some_and(|running| running.epoch == epoch)
     }
 
-    /// Whether this process let go of a turn that is still in its name: it was
-    /// told to abandon its turns since the turn was claimed.
-    pub fn let_go(&self, turn: TurnId, epoch: i64) -> bool {
-        self.0.abandoned.load(Ordering::Relaxed) && !self.runs(turn, epoch)
-    }
-
     /// No lock is held across an await and no code of others runs under it.
     fn running(&self) -> std::sync::MutexGuard<'_, HashMap<TurnId, Running>> {
         self.0.running.lock().unwrap_or_else(PoisonError::into_inner)
@@ -205,8 +197,13 @@ impl Engine {
         let engine = self.clone();
         self.0.tasks.spawn(async move {
             let owned = owner::Owned::new(&engine, tenant, state);
-            let deleted = run::run(&engine, owned).await;
-            if deleted {
+            let ran = AssertUnwindSafe(run::run(&engine, owned)).catch_unwind().await;
+            // A bug; the turn is nobody's now and is taken over like another.
+            let gone = ran.unwrap_or_else(|_| {
+                tracing::error!(%turn, "the owner of a turn panicked");
+                true
+            });
+            if gone {
                 engine.nudges().purge.notify_one();
             }
             let mut running = engine.running();
@@ -215,6 +212,17 @@ impl Engine {
                 running.remove(&turn);
             }
         });
+    }
+
+    /// Runs a request to its end even if whoever asked goes away: a turn that
+    /// it claimed in a committed transaction must also be run.
+    pub(super) async fn whole<T: Send + 'static>(&self, request: impl Future<Output = T> + Send + 'static) -> T {
+        match self.0.tasks.spawn(request).await.map_err(tokio::task::JoinError::try_into_panic) {
+            Ok(verdict) => verdict,
+            Err(Ok(panic)) => std::panic::resume_unwind(panic),
+            // Nobody aborts it but the end of the runtime.
+            Err(Err(_)) => std::future::pending().await,
+        }
     }
 
     /// Lets turns come to their next stored step, then stops what is left.
@@ -243,7 +251,6 @@ impl Engine {
     pub fn abandon(&self) {
         let mut stopping = self.0.stopping.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *stopping).cancel();
-        self.0.abandoned.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn scene(&self, session: &SessionRecord, turn: &TurnRecord) -> Scene {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::engine::Engine;
 use super::next::Outcome;
-use super::owner::{Change, Gone, Owned, cancel_outcome};
+use super::owner::{Change, Gone, Owned, cancel_outcome, store_unavailable};
 use super::prompt;
-use super::run::timed_out;
+use super::run::{ending, timed_out};
 use super::step::{AnswerIn, Partial};
 use super::watch::{Signal, Watch};
 use crate::live::drafts::Item;
@@ -37,7 +37,10 @@ enum Attempted {
 
 pub(super) async fn call_model(engine: &Engine, owned: &mut Owned, with_tools: bool) -> Result<(), Gone> {
     let mut watch = Watch::new(engine, owned);
-    let request = load_request(engine, owned, with_tools).await?;
+    let Some(request) = load_request(engine, owned, with_tools).await? else {
+        // As soon as the store is back the turn ends.
+        return owned.commit(engine, ending(store_unavailable(), Vec::new())).await;
+    };
     let mut tries = Tries::default();
     loop {
         tries.attempt += 1;
@@ -134,7 +137,8 @@ async fn attempt(
     }
 }
 
-async fn load_request(engine: &Engine, owned: &Owned, with_tools: bool) -> Result<Request, Gone> {
+/// `None` when the store was away for longer than commits are retried.
+async fn load_request(engine: &Engine, owned: &Owned, with_tools: bool) -> Result<Option<Request>, Gone> {
     let session = owned.state.session.session_id;
     let began = tokio::time::Instant::now();
     loop {
@@ -142,10 +146,10 @@ async fn load_request(engine: &Engine, owned: &Owned, with_tools: bool) -> Resul
             .scope
             .read(move |mut rows| Box::pin(async move { rows.transcript(session).await }));
         match read.await {
-            Ok((messages, calls)) => return Ok(prompt::request(engine, owned, &messages, &calls, with_tools)),
+            Ok((messages, calls)) => return Ok(Some(prompt::request(engine, owned, &messages, &calls, with_tools))),
             Err(error) if engine.settings().store_retry <= began.elapsed() => {
                 tracing::error!(turn = %owned.state.turn.turn_id, %error, "the transcript cannot be read");
-                return Err(Gone);
+                return Ok(None);
             }
             Err(_) => tokio::select! {
                 () = tokio::time::sleep(Duration::from_millis(200)) => {}

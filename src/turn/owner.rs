@@ -41,6 +41,9 @@ pub(super) struct Gone;
 pub(super) enum Change {
     Answer(Box<AnswerIn>),
     Results(Vec<(CallId, Done)>),
+    /// Results that are there when the process lets go of the turn: nothing
+    /// follows from them here.
+    Kept(Vec<(CallId, Done)>),
     Retrying {
         attempt: u32,
         delay: Duration,
@@ -57,7 +60,7 @@ impl Change {
     fn label(&self) -> &'static str {
         match self {
             Self::Answer(_) => "answer",
-            Self::Results(_) => "results",
+            Self::Results(_) | Self::Kept(_) => "results",
             Self::Retrying { .. } => "retrying",
             Self::End { .. } => "end",
         }
@@ -67,6 +70,7 @@ impl Change {
         match self {
             Self::Answer(answer) => step.answer(*answer),
             Self::Results(results) => step.results(results),
+            Self::Kept(results) => step.keep(results),
             Self::Retrying { attempt, delay, error } => step.retrying(attempt, delay, &error),
             Self::End {
                 outcome,
@@ -92,7 +96,7 @@ impl Change {
                     partial: Some((message_id, partial)),
                 }
             }
-            Self::Results(results) => Self::End {
+            Self::Results(results) | Self::Kept(results) => Self::End {
                 outcome,
                 results,
                 partial: None,
@@ -132,7 +136,7 @@ impl Owned {
     pub(super) async fn commit(&mut self, engine: &Engine, change: Change) -> Result<(), Gone> {
         let began = tokio::time::Instant::now();
         let mut change = change;
-        let mut given_up = false;
+        let (mut given_up, mut unclear) = (false, false);
         loop {
             let error = match self.attempt(engine, change.clone()).await {
                 Ok(carried) => return self.accept(engine, carried),
@@ -140,13 +144,21 @@ impl Owned {
             };
             match error {
                 StoreError::Unavailable(_) | StoreError::Unclear(_) => {
+                    unclear |= matches!(error, StoreError::Unclear(_));
                     tracing::warn!(turn = %self.state.turn.turn_id, %error, "a commit is tried again");
                 }
+                // An unclear COMMIT may have come through after it was looked
+                // for: then it is our own step that the fence met.
+                StoreError::Lost if unclear => unclear = false,
                 StoreError::Lost => return Err(Gone),
-                error => {
-                    // A bug or a corrupt row: the turn stays as it is stored,
-                    // and a successor will meet the same; say so loudly.
+                error if !given_up => {
+                    // A bug or a corrupt row: a successor would meet the same.
                     tracing::error!(turn = %self.state.turn.turn_id, %error, "a commit failed for good");
+                    given_up = true;
+                    change = change.ending(broken());
+                }
+                error => {
+                    tracing::error!(turn = %self.state.turn.turn_id, %error, "the turn cannot even be failed");
                     return Err(Gone);
                 }
             }
@@ -230,6 +242,7 @@ impl Owned {
             first_seq: now.session.head_seq,
             state: now,
             promoted,
+            due: true,
         }))
     }
 
@@ -255,11 +268,18 @@ impl Owned {
     }
 
     fn accept(&mut self, engine: &Engine, carried: Carried) -> Result<(), Gone> {
+        carried.wake(engine);
         if let Some(promoted) = carried.promoted.filter(|state| state.turn.owner.is_some()) {
             engine.spawn(self.tenant, promoted);
         }
-        self.state = carried.state;
+        self.knows(carried.state);
         Ok(())
+    }
+
+    /// Takes over a newer record of the turn.
+    pub(super) fn knows(&mut self, state: State) {
+        self.drafts.reached(state.session.head_seq);
+        self.state = state;
     }
 }
 
@@ -267,7 +287,15 @@ pub(super) fn cancel_outcome() -> Outcome {
     Outcome::cancelled(StopReason::CancelledByUser)
 }
 
-fn store_unavailable() -> Outcome {
+fn broken() -> Outcome {
+    let problem = Problem::new(
+        ProblemCode::Internal,
+        "the turn's next step could not be stored; the server's log says why",
+    );
+    Outcome::failed(StopReason::Error, problem)
+}
+
+pub(super) fn store_unavailable() -> Outcome {
     let problem = Problem::new(
         ProblemCode::StoreUnavailable,
         "the store was away for longer than `store.retry_seconds` while the turn ran; results that were there are kept",

@@ -10,15 +10,21 @@ use super::{calls, model_call};
 use crate::model::problem::{Problem, ProblemCode};
 use crate::model::turn::{StopReason, TurnStatus};
 
-/// Answers whether the session was deleted meanwhile.
+/// Answers whether the session may be gone: it was deleted meanwhile, or nobody
+/// here knows.
 pub(super) async fn run(engine: &Engine, mut owned: Owned) -> bool {
     let turn = owned.state.turn.turn_id;
     tracing::debug!(%turn, "running");
     match go_on(engine, &mut owned).await {
-        Ok(()) => tracing::debug!(%turn, status = owned.state.turn.status.name(), "left"),
-        Err(Gone) => tracing::info!(%turn, "let go"),
+        Ok(()) => {
+            tracing::debug!(%turn, status = owned.state.turn.status.name(), "left");
+            owned.state.session.deleted_at.is_some()
+        }
+        Err(Gone) => {
+            tracing::info!(%turn, "let go");
+            true
+        }
     }
-    owned.state.session.deleted_at.is_some()
 }
 
 async fn go_on(engine: &Engine, owned: &mut Owned) -> Result<(), Gone> {

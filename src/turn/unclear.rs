@@ -57,6 +57,7 @@ impl Engine {
     /// no task here runs it. What that turn was about to start is not started
     /// again: nobody can tell whether the claim was acted on.
     pub(super) async fn adopt(&self, scope: &Scope, session: SessionId) {
+        self.nudges().due.notify_one();
         let tenant = self.store().scope(scope.tenant());
         let found = self.look(&tenant, move |mut rows| {
             Box::pin(async move {
@@ -89,10 +90,14 @@ impl Engine {
         T: Send + 'static,
     {
         let began = tokio::time::Instant::now();
+        let stopping = self.stopping();
         loop {
             match scope.read(work.clone()).await {
-                Err(StoreError::Unavailable(_)) if began.elapsed() < self.settings().store_retry => {
-                    tokio::time::sleep(PAUSE).await;
+                Err(error @ StoreError::Unavailable(_)) if began.elapsed() < self.settings().store_retry => {
+                    tokio::select! {
+                        () = tokio::time::sleep(PAUSE) => {}
+                        () = stopping.cancelled() => return Err(error),
+                    }
                 }
                 done => return done,
             }

@@ -12,6 +12,9 @@ use crate::live::hub::Reader;
 use crate::model::id::{SessionId, TurnId};
 use crate::store::{BellReceiver, Scope, StoreError};
 
+/// Pause before the record is looked at again while the store is away.
+const AWAY_PAUSE: Duration = Duration::from_millis(200);
+
 pub(super) enum Signal {
     /// The record changed under this owner; here it is.
     Changed(Box<State>),
@@ -25,11 +28,10 @@ pub(super) enum Signal {
 
 pub(super) struct Watch {
     bell: BellReceiver,
-    scope: Scope,
-    session: SessionId,
-    turn: TurnId,
-    epoch: i64,
-    known_seq: i64,
+    look: Look,
+    /// Something may have changed since the record was last looked at. Kept
+    /// here, not in the future that waits, so that dropping it loses nothing.
+    stale: bool,
     clock: Clock,
     deadline: Timestamp,
     inactivity: Duration,
@@ -37,18 +39,32 @@ pub(super) struct Watch {
     stopping: tokio_util::sync::CancellationToken,
 }
 
+/// What a look at the record needs.
+#[derive(Clone)]
+struct Look {
+    scope: Scope,
+    session: SessionId,
+    turn: TurnId,
+    epoch: i64,
+    known_seq: i64,
+}
+
 impl Watch {
-    /// Subscribes before anything is read, so that nothing is missed.
+    /// Subscribes before anything is read, and begins with a look: what was
+    /// committed between the claim and the subscription rang for nobody.
     pub(super) fn new(engine: &Engine, owned: &Owned) -> Self {
         let state = &owned.state;
         let session = state.session.session_id;
         Self {
             bell: engine.store().bell().subscribe(session),
-            scope: owned.scope.clone(),
-            session,
-            turn: state.turn.turn_id,
-            epoch: state.turn.epoch,
-            known_seq: state.session.head_seq,
+            look: Look {
+                scope: owned.scope.clone(),
+                session,
+                turn: state.turn.turn_id,
+                epoch: state.turn.epoch,
+                known_seq: state.session.head_seq,
+            },
+            stale: true,
             clock: engine.clock().clone(),
             deadline: deadline(engine, state),
             inactivity: engine.settings().inactivity,
@@ -59,15 +75,17 @@ impl Watch {
 
     /// The record up to here is known: only what comes later is a change.
     pub(super) fn knows(&mut self, seq: i64) {
-        self.known_seq = seq;
+        self.look.known_seq = seq;
     }
 
     /// Waits for the next thing that matters. Dropping the future loses nothing.
     pub(super) async fn next(&mut self) -> Signal {
         let mut quiet_until = self.clock.now().after(self.inactivity);
+        let mut away = false;
         loop {
             let idle = self.clock.sleep_until(quiet_until);
             let late = self.clock.sleep_until(self.deadline);
+            let look = self.look.clone().look(away);
             tokio::select! {
                 () = self.stopping.cancelled() => return Signal::Stopping,
                 () = late => return Signal::TimedOut("the turn ran longer than its limit"),
@@ -77,18 +95,38 @@ impl Watch {
                     }
                     quiet_until = self.clock.now().after(self.inactivity);
                 }
-                () = self.bell.changed() => {
-                    if let Some(signal) = self.look().await {
-                        return signal;
+                // A ring during the look stays in the bell.
+                () = self.bell.changed(), if !self.stale => self.stale = true,
+                seen = look, if self.stale => match seen {
+                    Ok(signal) => {
+                        self.stale = false;
+                        if let Some(signal) = signal {
+                            return self.noted(signal);
+                        }
                     }
+                    // The store is away: the look is not done yet.
+                    Err(_) => away = true,
                 }
             }
         }
     }
 
-    async fn look(&mut self) -> Option<Signal> {
-        let (session, turn) = (self.session, self.turn);
-        let (epoch, known) = (self.epoch, self.known_seq);
+    fn noted(&mut self, signal: Signal) -> Signal {
+        if let Signal::Changed(state) = &signal {
+            self.look.known_seq = state.session.head_seq;
+        }
+        signal
+    }
+}
+
+impl Look {
+    /// What changed, if anything that matters did; after a pause when the last
+    /// look failed.
+    async fn look(self, pause: bool) -> Result<Option<Signal>, StoreError> {
+        if pause {
+            tokio::time::sleep(AWAY_PAUSE).await;
+        }
+        let Self { session, turn, epoch, known_seq, .. } = self;
         let read = self.scope.read(move |mut rows| {
             Box::pin(async move {
                 let Some(record) = rows.session_record_even_deleted(session).await? else {
@@ -100,7 +138,7 @@ impl Watch {
                 if turn.epoch != epoch {
                     return Err(StoreError::Lost);
                 }
-                let news = turn.cancel_requested || known < record.head_seq;
+                let news = turn.cancel_requested || known_seq < record.head_seq;
                 if news {
                     commit::load(&mut rows, record, turn).await.map(Some)
                 } else {
@@ -109,15 +147,11 @@ impl Watch {
             })
         });
         match read.await {
-            Ok(None) => None,
-            Ok(Some(state)) if state.turn.cancel_requested => Some(Signal::Cancelled),
-            Ok(Some(state)) => {
-                self.known_seq = state.session.head_seq;
-                Some(Signal::Changed(Box::new(state)))
-            }
-            Err(StoreError::Lost) => Some(Signal::Lost),
-            // The store is away: the commit that follows will deal with it.
-            Err(_) => None,
+            Ok(None) => Ok(None),
+            Ok(Some(state)) if state.turn.cancel_requested => Ok(Some(Signal::Cancelled)),
+            Ok(Some(state)) => Ok(Some(Signal::Changed(Box::new(state)))),
+            Err(StoreError::Lost) => Ok(Some(Signal::Lost)),
+            Err(error) => Err(error),
         }
     }
 }

@@ -15,5 +15,6 @@ mod floors;
 mod harness;
 mod http;
 mod migrations;
+mod races;
 mod sandbox;
 mod tools;

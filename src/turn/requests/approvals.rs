@@ -17,6 +17,11 @@ impl Engine {
     /// Answers an approval. The first answer wins; giving the same one again is
     /// no error.
     pub async fn decide(&self, scope: &Scope, id: ApprovalId, answer: AnswerRequest) -> Verdict<Approval> {
+        let (engine, scope) = (self.clone(), scope.clone());
+        self.whole(async move { engine.answer(&scope, id, answer).await }).await
+    }
+
+    async fn answer(&self, scope: &Scope, id: ApprovalId, answer: AnswerRequest) -> Verdict<Approval> {
         let engine = self.clone();
         let given = answer.clone();
         let decided = scope.write("decide", move |mut rows| {

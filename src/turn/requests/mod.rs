@@ -75,6 +75,7 @@ pub(super) type Verdict<T> = Result<T, EngineError>;
 impl Engine {
     /// Runs what a transaction of this process has just claimed.
     pub(super) fn spawn_own(&self, tenant: TenantId, mut carried: Carried) {
+        carried.wake(self);
         if let Some(promoted) = carried.promoted.take() {
             self.spawn_if_ours(tenant, promoted);
         }
@@ -82,6 +83,7 @@ impl Engine {
     }
 
     pub(super) fn spawn_promoted(&self, tenant: TenantId, mut carried: Carried) {
+        carried.wake(self);
         if let Some(promoted) = carried.promoted.take() {
             self.spawn_if_ours(tenant, promoted);
         }

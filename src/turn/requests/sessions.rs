@@ -115,6 +115,11 @@ impl Engine {
     /// The session is gone for clients at once. What runs is cancelled, what
     /// waits is closed, and the rows go when nothing runs any more.
     pub async fn delete_session(&self, scope: &Scope, id: SessionId) -> Verdict<()> {
+        let (engine, scope) = (self.clone(), scope.clone());
+        self.whole(async move { engine.delete(&scope, id).await }).await
+    }
+
+    async fn delete(&self, scope: &Scope, id: SessionId) -> Verdict<()> {
         let engine = self.clone();
         let now = self.clock().now();
         let deleted = scope.write("delete_session", move |mut rows| {
@@ -137,7 +142,10 @@ impl Engine {
                 Ok(true)
             })
         });
-        if deleted.await? {
+        let deleted = deleted.await;
+        // Where nothing runs no owner will say so. Also after an unclear COMMIT.
+        self.nudges().purge.notify_one();
+        if deleted? {
             Ok(())
         } else {
             Err(EngineError::NotFound("session"))

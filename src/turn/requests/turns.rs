@@ -21,7 +21,13 @@ use crate::turn::state::State;
 const QUEUE_BOUND: usize = 16;
 
 impl Engine {
-    pub async fn create_turn(&self, scope: &Scope, session_id: SessionId, new: NewTurn) -> Verdict<CreatedTurn> {
+    pub async fn create_turn(&self, scope: &Scope, session: SessionId, new: NewTurn) -> Verdict<CreatedTurn> {
+        let (engine, scope) = (self.clone(), scope.clone());
+        self.whole(async move { engine.create(&scope, session, new).await })
+            .await
+    }
+
+    async fn create(&self, scope: &Scope, session_id: SessionId, new: NewTurn) -> Verdict<CreatedTurn> {
         if self.is_draining() {
             let problem = Problem::new(
                 ProblemCode::Draining,
@@ -83,6 +89,12 @@ impl Engine {
     /// A queued or parked turn ends at once; a running one is told to stop and
     /// ends a moment later. A turn that is over stays as it is.
     pub async fn cancel_turn(&self, scope: &Scope, session: SessionId, turn: TurnId) -> Verdict<Turn> {
+        let (engine, scope) = (self.clone(), scope.clone());
+        self.whole(async move { engine.cancel(&scope, session, turn).await })
+            .await
+    }
+
+    async fn cancel(&self, scope: &Scope, session: SessionId, turn: TurnId) -> Verdict<Turn> {
         let engine = self.clone();
         let cancelled = scope.write("cancel", move |mut rows| {
             Box::pin(async move {
@@ -236,6 +248,7 @@ pub(super) async fn stop(
                 state,
                 promoted: None,
                 first_seq: head,
+                due: false,
             })
         }
         _ => {
@@ -249,6 +262,7 @@ pub(super) async fn stop(
                 state,
                 promoted: None,
                 first_seq: head,
+                due: false,
             })
         }
     }

@@ -23,7 +23,7 @@ pub struct DecisionIn {
 impl Step<'_> {
     /// Settles a pending approval with an answer.
     pub fn decide(&mut self, id: ApprovalId, decision: DecisionIn) {
-        let Some(approval) = self.state.approvals.iter().find(|approval| approval.id == id).cloned() else {
+        let Some(approval) = self.state.pending().find(|approval| approval.id == id).cloned() else {
             return;
         };
         let grant = self.grant(&approval, &decision);
@@ -63,7 +63,7 @@ impl Step<'_> {
 
     /// Settles a pending approval that nobody answered in time.
     pub fn expire(&mut self, id: ApprovalId) {
-        let Some(approval) = self.state.approvals.iter().find(|approval| approval.id == id).cloned() else {
+        let Some(approval) = self.state.pending().find(|approval| approval.id == id).cloned() else {
             return;
         };
         let halt = approval.on_expiry == OnExpiry::Halt;

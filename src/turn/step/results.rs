@@ -19,6 +19,14 @@ impl Step<'_> {
         self.settle();
     }
 
+    /// Stores what calls gave back; a successor asks what comes next.
+    pub fn keep(&mut self, results: Vec<(CallId, Done)>) {
+        for (id, done) in results {
+            self.take_result(id, done);
+        }
+        self.touched = true;
+    }
+
     /// Stores results without asking what comes next: the turn is ending.
     pub(super) fn take_result(&mut self, id: CallId, done: Done) {
         if self

@@ -1,0 +1,472 @@
+//! What happens at the same time: decisions, cancels, ends, takeovers, expiry
+//! and deletion meet each other in every order that chance gives, on both
+//! databases. Whatever the order: every turn ends once, nothing runs twice, no
+//! wake-up is lost, nothing is left behind.
+
+use std::time::Duration;
+
+use hermes_server::live::cursor::Cursor;
+use hermes_server::model::approval::{Approval, ApprovalStatus, Choice, OnExpiry};
+use hermes_server::model::event::EventBody;
+use hermes_server::model::id::{SessionId, TurnId};
+use hermes_server::model::problem::ProblemCode;
+use hermes_server::model::session::ApprovalPolicy;
+use hermes_server::model::turn::{OnBusy, TurnStatus};
+use hermes_server::turn::requests::{AnswerRequest, CreateSession, EngineError, NewTurn};
+
+use crate::harness::script::{check_log, check_transcript, guarded, is_terminal, mark, terminal, terminal_events};
+use crate::harness::{PATIENCE, Server, lines, new_session, new_turn, on_both, until};
+
+/// Small pauses in an order that a seed fixes.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        // SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % sides
+    }
+
+    /// Up to `micros` microseconds; short ones only give way.
+    fn pause(&mut self, micros: u64) -> impl Future<Output = ()> + use<> {
+        let span = Duration::from_micros(self.roll(micros + 1));
+        async move {
+            if span < Duration::from_micros(100) {
+                tokio::task::yield_now().await;
+            } else {
+                tokio::time::sleep(span).await;
+            }
+        }
+    }
+}
+
+fn answer(choice: Choice) -> AnswerRequest {
+    AnswerRequest {
+        choice,
+        digest: None,
+        reason: None,
+        stop_turn: false,
+        by: "tester".to_owned(),
+    }
+}
+
+async fn pending(server: &Server, session: SessionId) -> Vec<Approval> {
+    let read = server.scope.read(move |mut rows| {
+        Box::pin(async move {
+            rows.approvals(Some(session), Some(ApprovalStatus::Pending), None, 100)
+                .await
+        })
+    });
+    let mut found = read.await.unwrap();
+    found.reverse();
+    found
+}
+
+async fn asked(server: &Server, session: SessionId) -> Approval {
+    server
+        .wait_for(session, |body| matches!(body, EventBody::ApprovalRequested(_)))
+        .await;
+    pending(server, session).await.remove(0)
+}
+
+/// Waits until every turn of the session is over, and checks what must hold
+/// whatever happened.
+async fn settled(server: &Server, session: SessionId, turns: usize, marks: &[(&str, usize)]) -> Vec<TurnStatus> {
+    let mut ended = Vec::new();
+    let mut follower = server.follow(session, None, Cursor::default());
+    while ended.len() < turns {
+        let frames = until(&mut follower, is_terminal).await;
+        let last = frames.last().unwrap();
+        ended.push(status(&last.event.body));
+    }
+    drop(follower);
+    check_transcript(&server.messages(session).await);
+    let log = server.log(session).await;
+    check_log(&log);
+    assert_eq!(terminal_events(&log), turns);
+    for (name, at_most) in marks {
+        let ran = lines(&server.workspace(session).join(name));
+        assert!(ran <= *at_most, "`{name}` ran {ran} times");
+    }
+    ended
+}
+
+fn status(body: &EventBody) -> TurnStatus {
+    match body {
+        EventBody::TurnCompleted(data) | EventBody::TurnFailed(data) | EventBody::TurnCancelled(data) => data.turn.status,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Nothing runs, nothing is held for nobody.
+async fn quiet(server: &Server) {
+    let still = async {
+        while server.engine.executing() != 0 || !server.engine.hub().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    if tokio::time::timeout(PATIENCE, still).await.is_err() {
+        panic!("{} turns run, {} channels are held", server.engine.executing(), server.engine.hub().len());
+    }
+}
+
+fn refused(verdict: Result<impl std::fmt::Debug, EngineError>) -> Option<ProblemCode> {
+    match verdict {
+        Ok(_) => None,
+        Err(EngineError::Refused(problem)) => Some(problem.code),
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+async fn expiring_session(server: &Server, on_expiry: OnExpiry) -> SessionId {
+    let new = CreateSession {
+        approvals: ApprovalPolicy {
+            timeout_seconds: Some(1),
+            on_expiry: Some(on_expiry),
+            ..ApprovalPolicy::default()
+        },
+        ..new_session()
+    };
+    server.engine.create_session(&server.scope, new).await.unwrap().id
+}
+
+#[test]
+fn a_cancel_right_after_the_start_is_never_missed() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let mut dice = Dice(1);
+        for _ in 0..60 {
+            let session = server.session().await.id;
+            let turn = server.turn(session, "/sleep 60000\n/say never").await.turn;
+            dice.pause(1500).await;
+            server.engine.cancel_turn(&server.scope, session, turn.id).await.unwrap();
+            let ended = settled(&server, session, 1, &[]).await;
+            assert_eq!(ended, [TurnStatus::Cancelled]);
+        }
+        quiet(&server).await;
+        server.stop().await;
+    });
+}
+
+#[test]
+fn a_client_that_leaves_while_it_asks_leaves_no_turn_that_nobody_runs() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let mut dice = Dice(2);
+        for _ in 0..60 {
+            let session = server.session().await.id;
+            tokio::select! {
+                biased;
+                _ = server.try_turn(session, "/say hi") => {}
+                () = dice.pause(3000) => {}
+            }
+            // Either it never began, or it runs to its end.
+            let mut follower = server.follow(session, None, Cursor::default());
+            let busy = |body: &EventBody| matches!(body, EventBody::TurnStarted(_));
+            let began = tokio::time::timeout(Duration::from_millis(60), until(&mut follower, busy)).await;
+            if began.is_ok() {
+                assert_eq!(settled(&server, session, 1, &[]).await, [TurnStatus::Completed]);
+            }
+        }
+        server.stop().await;
+    });
+}
+
+#[test]
+fn an_answer_and_the_end_of_a_sibling_at_the_same_time() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let mut dice = Dice(3);
+        for round in 0..12 {
+            let session = server.session().await.id;
+            let script = format!("{}\n{}\n{}\n/then\n/say done", terminal("sleep 0.05; echo ran >> a"), guarded("b"), mark("c"));
+            server.turn(session, &script).await;
+            let approval = asked(&server, session).await;
+            tokio::time::sleep(Duration::from_millis(40)).await;
+            dice.pause(60_000).await;
+            let choice = if round % 3 == 0 { Choice::Deny } else { Choice::Once };
+            server.engine.decide(&server.scope, approval.id, answer(choice)).await.unwrap();
+            let ended = settled(&server, session, 1, &[("a", 1), ("b", 1), ("c", 1)]).await;
+            assert_eq!(ended, [TurnStatus::Completed]);
+            let ran: Vec<usize> = ["a", "b", "c"].iter().map(|name| lines(&server.workspace(session).join(name))).collect();
+            assert_eq!(ran, [1, usize::from(choice.allows()), 1]);
+        }
+        quiet(&server).await;
+        server.stop().await;
+    });
+}
+
+#[test]
+fn an_answer_and_a_cancel_at_the_same_time() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let mut dice = Dice(4);
+        for _ in 0..15 {
+            let session = server.session().await.id;
+            let turn = server.turn(session, &format!("{}\n/then\n/say done", guarded("a"))).await.turn;
+            let approval = asked(&server, session).await;
+            let (early, late) = (dice.pause(4000), dice.pause(4000));
+            let decide = async {
+                early.await;
+                server.engine.decide(&server.scope, approval.id, answer(Choice::Once)).await
+            };
+            let cancel = async {
+                late.await;
+                server.engine.cancel_turn(&server.scope, session, turn.id).await
+            };
+            let (decided, cancelled) = tokio::join!(decide, cancel);
+            cancelled.unwrap();
+            let lost = refused(decided);
+            let ended = settled(&server, session, 1, &[("a", 1)]).await;
+            if let Some(code) = lost {
+                assert!(matches!(code, ProblemCode::ApprovalResolved | ProblemCode::TurnNotActive), "{code:?}");
+                assert_eq!(ended, [TurnStatus::Cancelled]);
+                assert_eq!(lines(&server.workspace(session).join("a")), 0, "refused and run all the same");
+            }
+        }
+        quiet(&server).await;
+        server.stop().await;
+    });
+}
+
+#[test]
+fn of_two_conflicting_answers_exactly_one_wins() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let mut dice = Dice(5);
+        for _ in 0..15 {
+            let session = server.session().await.id;
+            server.turn(session, &format!("{}\n/then\n/say done", guarded("a"))).await;
+            let approval = asked(&server, session).await;
+            let (one, two) = (dice.pause(2000), dice.pause(2000));
+            let give = async |pause: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>, choice| {
+                pause.await;
+                server.engine.decide(&server.scope, approval.id, answer(choice)).await
+            };
+            let (yes, no) = tokio::join!(give(Box::pin(one), Choice::Once), give(Box::pin(two), Choice::Deny));
+            let allowed = yes.is_ok();
+            assert_ne!(allowed, no.is_ok(), "exactly one answer wins");
+            let loser = if allowed { refused(no) } else { refused(yes) };
+            assert_eq!(loser, Some(ProblemCode::ApprovalResolved));
+            settled(&server, session, 1, &[("a", 1)]).await;
+            assert_eq!(lines(&server.workspace(session).join("a")), usize::from(allowed));
+        }
+        quiet(&server).await;
+        server.stop().await;
+    });
+}
+
+#[test]
+fn a_turn_that_is_queued_while_the_first_one_ends_is_never_forgotten() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let mut dice = Dice(6);
+        for _ in 0..60 {
+            let session = server.session().await.id;
+            server.turn(session, "/say one").await;
+            dice.pause(6000).await;
+            server.enqueue(session, "/say two").await;
+            let ended = settled(&server, session, 2, &[]).await;
+            assert_eq!(ended, [TurnStatus::Completed; 2]);
+        }
+        quiet(&server).await;
+        server.stop().await;
+    });
+}
+
+#[test]
+fn a_cancel_at_the_end_is_either_before_it_or_after_it() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let mut dice = Dice(7);
+        for _ in 0..60 {
+            let session = server.session().await.id;
+            let turn = server.turn(session, "/say one").await.turn;
+            let queued = server.enqueue(session, "/say two").await.turn;
+            dice.pause(5000).await;
+            let told = server.engine.cancel_turn(&server.scope, session, turn.id).await.unwrap();
+            let ended = settled(&server, session, 2, &[]).await;
+            if told.status.is_terminal() {
+                assert_eq!(ended[0], told.status);
+            }
+            assert_eq!(ended[1], TurnStatus::Completed);
+            let again = server.engine.cancel_turn(&server.scope, session, queued.id).await.unwrap();
+            assert_eq!(again.status, TurnStatus::Completed, "what is over stays as it is");
+        }
+        quiet(&server).await;
+        server.stop().await;
+    });
+}
+
+#[test]
+fn a_takeover_beside_the_owners_commits_repeats_nothing() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let mut dice = Dice(8);
+        for _ in 0..12 {
+            let session = server.session().await.id;
+            let script = format!("{}\n{}\n/then\n{}\n/then\n/say done", mark("a"), mark("b"), mark("c"));
+            let turn = server.turn(session, &script).await.turn;
+            for _ in 0..2 {
+                dice.pause(60_000).await;
+                let Some(epoch) = epoch(&server, session, turn.id).await else { break };
+                dice.pause(3000).await;
+                server.engine.take_over(server.scope.tenant(), session, turn.id, epoch).await.unwrap();
+            }
+            let ended = settled(&server, session, 1, &[("a", 1), ("b", 1), ("c", 1)]).await;
+            assert_eq!(ended, [TurnStatus::Completed]);
+        }
+        quiet(&server).await;
+        server.stop().await;
+    });
+}
+
+/// The epoch of a turn that runs.
+async fn epoch(server: &Server, session: SessionId, turn: TurnId) -> Option<i64> {
+    let read = server.scope.read(move |mut rows| Box::pin(async move { rows.turn(session, turn).await }));
+    let record = read.await.unwrap().unwrap();
+    (record.status == TurnStatus::Running).then_some(record.epoch)
+}
+
+#[test]
+fn an_answer_at_the_moment_of_expiry_wins_or_is_refused_and_nothing_hangs() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let mut dice = Dice(9);
+        // Side by side, since each takes a second.
+        let mut rounds = Vec::new();
+        for round in 0..16 {
+            let on_expiry = if round % 2 == 0 { OnExpiry::Deny } else { OnExpiry::Halt };
+            let session = expiring_session(&server, on_expiry).await;
+            server.turn(session, &format!("{}\n/then\n/say done", guarded("a"))).await;
+            let approval = asked(&server, session).await;
+            rounds.push((session, approval, dice.pause(30_000), on_expiry));
+        }
+        let server = &server;
+        let play = async |(session, approval, pause, on_expiry): (SessionId, Approval, _, OnExpiry)| {
+            let due = approval.expires_at.unwrap();
+            server.engine.clock().sleep_until(due.after(Duration::ZERO)).await;
+            std::pin::pin!(pause).await;
+            let lost = refused(server.engine.decide(&server.scope, approval.id, answer(Choice::Once)).await);
+            let ended = settled(server, session, 1, &[("a", 1)]).await;
+            let ran = lines(&server.workspace(session).join("a"));
+            match lost {
+                None => assert_eq!((ended[0], ran), (TurnStatus::Completed, 1)),
+                Some(code) => {
+                    assert_eq!(code, ProblemCode::ApprovalExpired);
+                    let end = if on_expiry == OnExpiry::Halt { TurnStatus::Cancelled } else { TurnStatus::Completed };
+                    assert_eq!((ended[0], ran), (end, 0));
+                }
+            }
+        };
+        futures::future::join_all(rounds.into_iter().map(play)).await;
+        quiet(server).await;
+    });
+}
+
+#[test]
+fn an_approval_expires_on_time_without_anybody_looking() {
+    on_both(async |place| {
+        let server = place.start().await;
+        for _ in 0..3 {
+            let session = expiring_session(&server, OnExpiry::Deny).await;
+            server.turn(session, &format!("{}\n/then\n/say done", guarded("a"))).await;
+            let due = asked(&server, session).await.expires_at.unwrap();
+            settled(&server, session, 1, &[("a", 0)]).await;
+            let late = server.engine.clock().now().since(due);
+            assert!(late < Duration::from_secs(2), "{late:?} late");
+        }
+        server.stop().await;
+    });
+}
+
+#[test]
+fn a_session_that_is_deleted_while_it_runs_is_gone_without_a_trace() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let mut dice = Dice(10);
+        for round in 0..12 {
+            let session = server.session().await.id;
+            let script = match round % 4 {
+                0 => "/sleep 60000".to_owned(),
+                1 => terminal("sleep 60"),
+                2 => guarded("a"),
+                _ => "/say hi".to_owned(),
+            };
+            server.turn(session, &script).await;
+            server.enqueue(session, "/say never").await;
+            dice.pause(30_000).await;
+            server.engine.delete_session(&server.scope, session).await.unwrap();
+            assert!(matches!(server.try_turn(session, "/say no").await, Err(EngineError::NotFound(_))));
+            let purged = async {
+                while rows_of(&server, session).await {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            tokio::time::timeout(PATIENCE, purged).await.expect("the rows of a deleted session go");
+            assert!(!server.workspace(session).exists());
+        }
+        quiet(&server).await;
+        server.stop().await;
+    });
+}
+
+#[test]
+fn an_idle_session_that_is_deleted_is_purged_at_once() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let session = server.session().await.id;
+        server.engine.delete_session(&server.scope, session).await.unwrap();
+        let purged = async {
+            while rows_of(&server, session).await {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, purged).await.expect("the rows of a deleted session go");
+        server.stop().await;
+    });
+}
+
+async fn rows_of(server: &Server, session: SessionId) -> bool {
+    let read = server
+        .scope
+        .read(move |mut rows| Box::pin(async move { rows.session_record_even_deleted(session).await }));
+    read.await.unwrap().is_some()
+}
+
+#[test]
+fn a_full_queue_runs_in_order_while_some_of_it_is_cancelled() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let mut dice = Dice(11);
+        for _ in 0..3 {
+            let session = server.session().await.id;
+            let mut turns = vec![server.turn(session, "/sleep 400\n/say 0").await.turn.id];
+            for number in 1..=16 {
+                turns.push(server.enqueue(session, &format!("/say {number}")).await.turn.id);
+            }
+            let over = server
+                .engine
+                .create_turn(&server.scope, session, NewTurn { on_busy: OnBusy::Enqueue, ..new_turn("/say too many") })
+                .await;
+            assert_eq!(refused(over), Some(ProblemCode::QueueFull));
+            for turn in turns.iter().skip(1).step_by(3) {
+                dice.pause(3000).await;
+                server.engine.cancel_turn(&server.scope, session, *turn).await.unwrap();
+            }
+            settled(&server, session, 17, &[]).await;
+            let log = server.log(session).await;
+            let begun: Vec<TurnId> = log
+                .iter()
+                .filter(|event| matches!(event.body, EventBody::TurnStarted(_)))
+                .filter_map(|event| event.turn_id)
+                .collect();
+            assert!(begun.is_sorted(), "in the order they were queued");
+        }
+        quiet(&server).await;
+        server.stop().await;
+    });
+}
