@@ -35,6 +35,8 @@ pub(crate) struct Value {
     pub(crate) sole: bool,
     /// End of the last part of the text that is decided at run time.
     pub(crate) unknown_end: usize,
+    /// A secret file that was read to make the value.
+    pub(crate) secret: Option<Span>,
     /// What can be read from the file that `<(…)` stands for.
     pub(crate) content: Option<String>,
     /// Programs whose output is a part of the value.

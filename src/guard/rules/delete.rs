@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
         key: "delete in root path",
         description: "deletes files by an absolute path outside the home directory",
         weight: HIGH,
-        programs: &["rm"],
+        programs: &["rm", "unlink"],
         when: in_root_path,
         hits: &[
             "rm -rf /tmp/test",

@@ -42,7 +42,7 @@ pub(super) const RULES: &[Rule] = &[
         programs: ENGINES,
         when: |call, _| {
             compose(call)
-                .filter(|verb| is_one(verb, &["restart", "stop", "kill", "down", "rm"]))
+                .filter(|verb| is_one(verb, &["restart", "stop", "kill", "down"]))
                 .map(|verb| verb.span)
         },
         hits: &[

@@ -1,9 +1,10 @@
 //! The floor: what is denied in every mode, at command positions only.
 
-use super::paths::{is_block_device, locate, without_glob};
+use super::paths::{is_block_device, locate, may_match, without_glob};
 use super::{Rule, Scene, Weight};
 use crate::guard::Span;
 use crate::guard::call::{Call, How};
+use crate::guard::resolve::Value;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -69,7 +70,7 @@ pub(super) const RULES: &[Rule] = &[
         key: "format filesystem (mkfs)",
         description: "formats a file system",
         weight: Weight::Floor,
-        programs: &["mkfs", "mke2fs"],
+        programs: &["mkfs", "mke2fs", "newfs"],
         when: |call, _| {
             (!call.args.is_empty() && call.has(&["--help", "-V", "--version"]).is_none()).then_some(call.span)
         },
@@ -145,6 +146,31 @@ pub(super) const RULES: &[Rule] = &[
         when: |call, _| call.args.last().filter(|arg| arg.text == "-1").map(|arg| arg.span),
         hits: &["kill -9 -1", "kill -1", "builtin kill -TERM -1"],
         misses: &["kill -9 1234", "kill -1 1234", "echo kill -1"],
+    },
+    Rule {
+        id: "floor-kill-all-processes",
+        key: "kill all processes (killall5)",
+        description: "sends a signal to every process",
+        weight: Weight::Floor,
+        programs: &["killall5"],
+        when: |call, _| Some(call.span),
+        hits: &["killall5 -9"],
+        misses: &["echo killall5"],
+    },
+    Rule {
+        id: "floor-sysrq",
+        key: "kernel command via sysrq-trigger",
+        description: "reboots or halts the kernel at once",
+        weight: Weight::Floor,
+        programs: &[],
+        when: |call, _| {
+            let mut writes = call.writes.iter().filter(|write| write.how != How::Delete);
+            writes
+                .find(|write| write.path == "/proc/sysrq-trigger")
+                .map(|write| write.span)
+        },
+        hits: &["echo b > /proc/sysrq-trigger", "echo o | sudo tee /proc/sysrq-trigger"],
+        misses: &["cat /proc/sysrq-trigger"],
     },
     Rule {
         id: "floor-shutdown",
@@ -278,12 +304,13 @@ pub(super) fn is_protected(path: &str) -> bool {
 }
 
 fn deleted(call: &Call, scene: &Scene<'_>, which: fn(&str) -> bool) -> Option<Span> {
-    call.operands()
-        .find(|file| {
-            let folded = locate(&file.text, scene.setting);
-            which(without_glob(&folded))
-        })
-        .map(|file| file.span)
+    let names = |file: &Value| {
+        let folded = locate(&file.text, scene.setting);
+        let path = without_glob(&folded);
+        let pattern = path.contains(['*', '?', '[']);
+        which(path) || (pattern && PROTECTED.iter().any(|folder| which(folder) && may_match(path, folder)))
+    };
+    call.operands().find(|file| names(file)).map(|file| file.span)
 }
 
 /// The guess is `sudo -S` at once; behind other options it is asked.

@@ -186,6 +186,42 @@ pub(super) const RULES: &[Rule] = &[
         misses: &["git stash", "git stash pop", "git stash list"],
     },
     Rule {
+        id: "git-delete-remote-branch",
+        key: "git push delete (removes a remote branch)",
+        description: "deletes a branch or tag that others share",
+        weight: MEDIUM,
+        programs: &["git"],
+        when: |call, _| {
+            in_subcommand(call, "push", |args| {
+                let flag = long(args, "delete", 2).or_else(|| short(args, 'd'));
+                flag.or_else(|| args.iter().find(|arg| arg.text.len() > 1 && arg.text.starts_with(':')))
+            })
+        },
+        hits: &["git push origin --delete x", "git push origin :x"],
+        misses: &["git push origin x:y", "git push --dry-run"],
+    },
+    Rule {
+        id: "git-expire",
+        key: "git reflog expire/gc --prune (destroys recoverable commits)",
+        description: "destroys commits that could still be recovered",
+        weight: MEDIUM,
+        programs: &["git"],
+        when: |call, _| {
+            let expires = in_subcommand(call, "reflog", |args| {
+                args.first()
+                    .filter(|verb| matches!(verb.text.as_str(), "expire" | "delete"))
+            });
+            expires.or_else(|| {
+                in_subcommand(call, "gc", |args| {
+                    args.iter()
+                        .find(|arg| arg.text.starts_with("--prune=now") || arg.text == "--prune=all")
+                })
+            })
+        },
+        hits: &["git reflog expire --expire=now --all", "git gc --prune=now"],
+        misses: &["git reflog", "git gc"],
+    },
+    Rule {
         id: "git-rewrite",
         key: "git history rewrite (filter-branch/filter-repo)",
         description: "rewrites the whole history",

@@ -4,6 +4,8 @@
 //! counts, so rows stand from special to general. Adding a rule is one row
 //! with its examples; nothing else lists it.
 
+mod admin;
+mod cloud;
 mod credentials;
 mod delete;
 mod disk;
@@ -70,9 +72,11 @@ pub(crate) struct Scene<'s> {
     pub(crate) setting: &'s Setting<'s>,
     /// Names of files made executable earlier in the text.
     pub(crate) executable: &'s [String],
+    /// Names of files downloaded earlier in the text.
+    pub(crate) fetched: &'s [String],
 }
 
-const FAMILIES: [&[Rule]; 18] = [
+const FAMILIES: [&[Rule]; 20] = [
     floor::RULES,
     sudo::RULES,
     delete::RULES,
@@ -80,6 +84,8 @@ const FAMILIES: [&[Rule]; 18] = [
     disk::RULES,
     files::RULES,
     system::RULES,
+    admin::RULES,
+    cloud::RULES,
     process::RULES,
     network::RULES,
     credentials::RULES,

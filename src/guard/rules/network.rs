@@ -5,7 +5,7 @@ use crate::guard::Span;
 use crate::guard::call::{Call, is_group};
 use crate::guard::resolve::{Decoder, Feed, Substitution, Value, decodes};
 use crate::guard::shell::Operator;
-use crate::guard::unwrap::{SHELLS, is_interpreter, is_shell, reads_commands, shell_code};
+use crate::guard::unwrap::{SHELLS, is_interpreter, is_shell, reads_commands, script_file, shell_code};
 
 /// Programs that bring text from the network.
 pub(crate) const FETCHERS: &[&str] = &[
@@ -118,6 +118,36 @@ pub(super) const RULES: &[Rule] = &[
             "curl x | bash-completion",
             "curl x | python3 -m json.tool",
             "curl x -o y",
+        ],
+    },
+    Rule {
+        id: "fetched-then-run",
+        key: "run of a downloaded file",
+        description: "downloads a program and runs it without looking at it",
+        weight: HIGH,
+        programs: &[],
+        when: |call, scene| {
+            if scene.fetched.is_empty() {
+                return None;
+            }
+            let runs = call.program.text.contains('/')
+                || is_shell(&call.name)
+                || is_interpreter(&call.name).is_some()
+                || call.is(&["source", "."]);
+            let file = script_file(call).filter(|_| runs)?;
+            let base = file.base_name()?;
+            scene.fetched.iter().any(|name| name == base).then_some(call.span)
+        },
+        hits: &[
+            "curl x -o a.sh && sh a.sh",
+            "curl x > /tmp/a; bash /tmp/a",
+            "wget http://h/install.sh && chmod +x install.sh && ./install.sh",
+            "wget -O x.py h; python3 x.py",
+        ],
+        misses: &[
+            "curl x -o a.tgz && tar xzf a.tgz",
+            "curl x -o a.json; python3 read.py a.json",
+            "wget http://h/a.sh; cat a.sh",
         ],
     },
     Rule {
@@ -248,7 +278,7 @@ pub(crate) fn feed(call: &Call, scene: &Scene<'_>) -> Feed {
         "uudecode" | "rev" => Some(Decoder::Other),
         _ => None,
     };
-    let secret = super::credentials::reads_secret(call, scene);
+    let secret = super::credentials::reads_secret(call, scene).or_else(|| call.args.iter().find_map(|arg| arg.secret));
     Feed {
         decoded,
         secret,
@@ -270,7 +300,8 @@ fn sink(call: &Call) -> Option<Span> {
     let reads = if is_shell(&call.name) {
         reads_commands(call)
     } else {
-        is_interpreter(&call.name).is_some() && call.args.iter().all(|arg| arg.text == "-")
+        let sourced = call.is(&["source", "."]) && call.args.first().is_some_and(|file| file.text == "/dev/stdin");
+        sourced || is_interpreter(&call.name).is_some() && call.args.iter().all(|arg| arg.text == "-")
     };
     reads.then_some(call.span)
 }
@@ -322,7 +353,7 @@ fn is_opaque(arg: &Value) -> bool {
 }
 
 fn runtime_name(call: &Call, _: &Scene<'_>) -> Option<Span> {
-    let is_literal = call.program.known && !call.program.text.contains(['*', '?']);
+    let is_literal = call.program.known && !call.program.text.contains(['*', '?', '[']);
     if !call.name.is_empty() || call.program.text.is_empty() || is_literal {
         return None;
     }

@@ -58,6 +58,10 @@ const SYSTEM_FOLDERS: &[&str] = &["/etc", "/private/etc", "/private/var", "/priv
 /// `..` and doubled slashes resolved by their letters.
 pub(super) fn fold(text: &str, setting: &Setting<'_>) -> String {
     let text = text.strip_prefix("file://").unwrap_or(text);
+    let through_proc = ["/proc/self/root", "/proc/1/root"]
+        .iter()
+        .find_map(|root| text.strip_prefix(root));
+    let text = through_proc.map_or(text, |rest| if rest.is_empty() { "/" } else { rest });
     if setting.home.contains('\\') {
         // The shell has eaten the backslashes of a Windows path.
         if let Some(rest) = text.strip_prefix(&setting.home.replace('\\', "")) {
@@ -117,6 +121,53 @@ pub(super) fn locate(text: &str, setting: &Setting<'_>) -> String {
     }
 }
 
+/// Whether a pattern of the shell may stand for the path: `*` for anything
+/// inside one folder, `?` and `[…]` for one character.
+pub(super) fn may_match(pattern: &str, path: &str) -> bool {
+    let mut patterns = pattern.split('/');
+    let mut parts = path.split('/');
+    loop {
+        match (patterns.next(), parts.next()) {
+            (None, None) => return true,
+            (Some(pattern), Some(part)) if part_matches(pattern.as_bytes(), part.as_bytes()) => {}
+            _ => return false,
+        }
+    }
+}
+
+/// Greedy, with one step back to the last star.
+fn part_matches(pattern: &[u8], part: &[u8]) -> bool {
+    let (mut at, mut read) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while read < part.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                star = Some((at + 1, read));
+                at += 1;
+            }
+            Some(b'?') => (at, read) = (at + 1, read + 1),
+            Some(b'[') => {
+                let rest = pattern.get(at..).unwrap_or_default();
+                let close = rest
+                    .iter()
+                    .skip(2)
+                    .position(|byte| *byte == b']')
+                    .map_or(1, |end| end + 3);
+                (at, read) = (at + close, read + 1);
+            }
+            Some(byte) if part.get(read) == Some(byte) => (at, read) = (at + 1, read + 1),
+            _ => match star {
+                Some((behind, from)) => {
+                    star = Some((behind, from + 1));
+                    (at, read) = (behind, from + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern.get(at..).unwrap_or_default().iter().all(|byte| *byte == b'*')
+}
+
 pub(super) fn classify(text: &str, setting: &Setting<'_>) -> Option<Class> {
     let folded = locate(text, setting);
     if is_block_device(&folded) {
@@ -149,6 +200,10 @@ pub(super) fn classify(text: &str, setting: &Setting<'_>) -> Option<Class> {
         if AUTOSTART_FOLDERS.iter().any(|folder| under(inside, folder)) {
             return Some(Class::Autostart);
         }
+    }
+    // Agents often work in the home directory without saying so.
+    if setting.cwd.is_none() && (START_FILES.contains(&folded.as_str()) || folded.starts_with(".ssh/")) {
+        return Some(Class::Sensitive);
     }
     is_project_file(base).then_some(Class::Project)
 }

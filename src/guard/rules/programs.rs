@@ -2,7 +2,7 @@
 
 use super::{HIGH, MEDIUM, Rule, Scene};
 use crate::guard::Span;
-use crate::guard::call::Call;
+use crate::guard::call::{Call, abbreviates};
 use crate::guard::unwrap::PROGRAM_OPTIONS;
 
 const fn row(
@@ -31,7 +31,11 @@ pub(super) const RULES: &[Rule] = &[
         "arbitrary program execution via sort --compress-program",
         &["sort"],
         |call, _| option(call, "--compress-program"),
-        &["sort --compress-program=sh f", "sort --compress-program gzip f"],
+        &[
+            "sort --compress-program=sh f",
+            "sort --compress-program gzip f",
+            "sort --compress-p=sh f",
+        ],
         &["sort -k2 f"],
     ),
     row(
@@ -146,6 +150,23 @@ pub(super) const RULES: &[Rule] = &[
         misses: &["ssh host uptime", "ssh -o StrictHostKeyChecking=no h"],
     },
     Rule {
+        id: "make-shell",
+        key: "arbitrary program execution via make SHELL",
+        description: "makes the build run another program as its shell",
+        weight: MEDIUM,
+        programs: &["make", "gmake"],
+        when: |call, _| {
+            call.args
+                .iter()
+                .find(|arg| {
+                    arg.text.starts_with("SHELL=") && arg.text.contains('/') && !arg.text.starts_with("SHELL=/bin/")
+                })
+                .map(|arg| arg.span)
+        },
+        hits: &["make SHELL=/tmp/x"],
+        misses: &["make SHELL=/bin/bash all"],
+    },
+    Rule {
         id: "make-from-input",
         key: "build rules from input (make -f -)",
         description: "runs build rules that stand in the command",
@@ -174,9 +195,13 @@ fn option(call: &Call, name: &str) -> Option<Span> {
             continue;
         }
         let attached = if name.starts_with("--") {
-            arg.text
-                .strip_prefix(name)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+            // GNU programs take abbreviations of long options.
+            let abbreviated = call.is(&["sort", "man"]) && abbreviates(&arg.text, name.trim_start_matches('-'), 3);
+            abbreviated
+                || arg
+                    .text
+                    .strip_prefix(name)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
         } else {
             arg.text.starts_with(name)
         };

@@ -94,10 +94,21 @@ fn statement(call: &Call, loses: fn(&[&str]) -> bool) -> Option<Span> {
             .collect();
         return any_statement(&words.join(" "), loses).then_some(call.span);
     }
-    let argument = call
-        .args
-        .iter()
-        .find(|arg| arg.text.contains(' ') && any_statement(&arg.text, loses));
+    let argument = call.args.iter().find(|arg| {
+        // `-e"…"` and `--execute=…` hold the statement in the option's word.
+        let attached = if crate::guard::call::is_group(&arg.text) {
+            arg.text.get(2..)
+        } else {
+            None
+        };
+        let valued = arg
+            .text
+            .strip_prefix("--")
+            .and_then(|rest| rest.split_once('='))
+            .map(|(_, sql)| sql);
+        let sql = attached.or(valued).unwrap_or(&arg.text);
+        sql.contains(' ') && any_statement(sql, loses)
+    });
     argument.map(|arg| arg.span).or_else(|| {
         call.input_text()
             .filter(|(text, _)| any_statement(text, loses))

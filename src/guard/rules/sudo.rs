@@ -4,7 +4,7 @@ use super::{HIGH, MEDIUM, Rule, Scene};
 use crate::guard::Span;
 use crate::guard::call::{Call, abbreviates, is_group};
 use crate::guard::resolve::Value;
-use crate::guard::unwrap::wrapper;
+use crate::guard::unwrap::{is_shell, wrapper};
 
 const SUDO: &[&str] = &["sudo"];
 
@@ -57,10 +57,19 @@ pub(super) const RULES: &[Rule] = &[
         key: "shell of another user",
         description: "opens a shell of root or another user",
         weight: MEDIUM,
-        programs: &["sudo", "su", "doas"],
+        programs: &["sudo", "su", "doas", "bash", "sh", "zsh", "dash", "ksh", "fish"],
         when: opens_shell,
-        hits: &["sudo -i", "sudo --shell", "su", "su - root", "doas -s"],
-        misses: &["sudo -i ls", "su -c 'ls' bob", "sudo ls"],
+        hits: &[
+            "sudo bash",
+            "pkexec sh",
+            "sudo -u root zsh -l",
+            "sudo -i",
+            "sudo --shell",
+            "su",
+            "su - root",
+            "doas -s",
+        ],
+        misses: &["sudo bash x.sh", "bash", "sudo -i ls", "su -c 'ls' bob", "sudo ls"],
     },
 ];
 
@@ -87,6 +96,13 @@ fn opens_shell(call: &Call, _: &Scene<'_>) -> Option<Span> {
         "sudo" => {
             command.is_none()
                 && (call.short('i').is_some() || call.long("shell", 2).is_some() || call.long("login", 2).is_some())
+        }
+        name if is_shell(name) => {
+            let interactive = call
+                .args
+                .iter()
+                .all(|arg| matches!(arg.text.as_str(), "-i" | "-l" | "--login"));
+            interactive && call.wrapped_by(&["sudo", "doas", "pkexec"]) && call.feed.is_none() && call.input.is_none()
         }
         "doas" => command.is_none() && call.short('s').is_some(),
         _ => call.option_text(&["-c", "--command"]).is_none() && call.has(&["--help", "--version"]).is_none(),

@@ -39,6 +39,14 @@ pub(crate) fn writes(call: &Call) -> Vec<Write> {
         "sed" | "gsed" => sed(call, &mut found),
         "perl" | "ruby" => in_place_script(call, &mut found),
         "rm" | "unlink" | "shred" => found.extend(call.operands().map(|file| write(file, How::Delete))),
+        "ed" | "ex" => found.extend(call.operands().map(|file| write(file, How::InPlace))),
+        "awk" | "gawk"
+            if call
+                .option_text(&["-i", "--include"])
+                .is_some_and(|(text, _)| text == "inplace") =>
+        {
+            found.extend(call.operands().skip(2).map(|file| write(file, How::InPlace)));
+        }
         "truncate" | "touch" => found.extend(call.operands().map(|file| write(file, How::Output))),
         "dd" => {
             let target = call

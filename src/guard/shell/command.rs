@@ -148,7 +148,8 @@ impl Parser<'_> {
         let mut redirects = Vec::new();
         let mut end = self.at;
         // Redirects behind a function belong to its body.
-        while !matches!(shape, Shape::Function { .. }) {
+        let may_follow = !matches!(shape, Shape::Function { .. });
+        while may_follow {
             self.skip_blanks();
             let Some(redirect) = self.redirect()? else { break };
             redirects.push(redirect);

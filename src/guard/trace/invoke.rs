@@ -37,6 +37,7 @@ impl Tracer<'_> {
         let scene = Scene {
             setting: &setting,
             executable: &self.executable,
+            fetched: &self.fetched,
         };
         rules::judge(&call, &scene, &mut self.ledger);
         let mut fed = self.fed_by(&call);
@@ -49,6 +50,7 @@ impl Tracer<'_> {
         self.follow_alias(&call, place);
         self.follow_file(&call, place);
         self.apply(&call, place);
+        self.remember_downloads(&call, &fed);
         self.remember_writes(&call, &fed, place);
         Some(Rc::new(fed))
     }
@@ -183,6 +185,21 @@ impl Tracer<'_> {
         self.text(&text, &inner);
     }
 
+    /// Files that a download leaves behind.
+    fn remember_downloads(&mut self, call: &Call, fed: &Feed) {
+        if !fed.fetched || self.fetched.len() >= 64 {
+            return;
+        }
+        let fetches = rules::FETCHERS.contains(&call.name.as_str());
+        let named = call.writes.iter().map(|write| write.path.as_str());
+        let by_address = call.operands().map(|address| address.text.as_str()).filter(|_| fetches);
+        let files = named
+            .chain(by_address)
+            .filter_map(|path| path.split(['?', '#']).next()?.rsplit('/').next());
+        self.fetched
+            .extend(files.filter(|name| !name.is_empty()).map(str::to_owned).take(8));
+    }
+
     fn remember_writes(&mut self, call: &Call, fed: &Feed, place: &Place<'_>) {
         let Some(text) = &fed.text else { return };
         for write in call
@@ -216,6 +233,7 @@ impl Tracer<'_> {
         let scene = Scene {
             setting: &setting,
             executable: &self.executable,
+            fetched: &self.fetched,
         };
         let mut feed = rules::feed(call, &scene);
         feed.span = call.span;

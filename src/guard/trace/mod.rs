@@ -36,6 +36,8 @@ pub(crate) struct Tracer<'a> {
     files: HashMap<String, String>,
     /// Files made executable earlier in the text.
     executable: Vec<String>,
+    /// Files downloaded earlier in the text.
+    fetched: Vec<String>,
     /// Programs started since the enclosing substitution began.
     heard: Vec<String>,
     positional: Vec<String>,
@@ -84,6 +86,7 @@ impl<'a> Tracer<'a> {
             aliases: HashMap::new(),
             files: HashMap::new(),
             executable: Vec::new(),
+            fetched: Vec::new(),
             heard: Vec::new(),
             positional: Vec::new(),
             cwd: setting.cwd.map(str::to_owned),

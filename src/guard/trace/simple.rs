@@ -87,7 +87,7 @@ impl Tracer<'_> {
             }
             operator => {
                 if operator == Operator::Read {
-                    let file = self.files.get(&target.text).cloned();
+                    let file = target.content.clone().or_else(|| self.files.get(&target.text).cloned());
                     if let Some(text) = file {
                         call.feed = Some(Rc::new(Feed {
                             text: Some(text),
@@ -199,12 +199,17 @@ impl Tracer<'_> {
     }
 }
 
+/// A name that the shell looks up among the files: `r?`, `r[m]`, not `[`.
+pub(super) fn is_pattern(base: &str) -> bool {
+    base.len() > 1 && (base.contains(['*', '?']) || (base.contains('[') && base.contains(']') && base != "[]"))
+}
+
 /// Lower-case base name without `.exe`; empty when decided at run time.
 pub(super) fn program_name(program: &Value) -> String {
     let Some(base) = program.base_name() else {
         return String::new();
     };
-    if base.len() > 1 && base.contains(['*', '?']) {
+    if is_pattern(base) {
         return String::new();
     }
     let name = base.to_lowercase();

@@ -152,7 +152,9 @@ impl Tracer<'_> {
             program: program.clone(),
             how,
         }));
-        output.map(Rc::unwrap_or_clone).and_then(|feed| feed.text)
+        let feed = output.map(Rc::unwrap_or_clone)?;
+        value.secret = value.secret.or(feed.secret);
+        feed.text
     }
 
     /// Puts a known expansion into the word; unquoted it is split at blanks.

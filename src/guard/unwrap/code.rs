@@ -74,7 +74,12 @@ pub(super) fn unwrap(call: &Call, found: &mut Vec<Inner>) {
         "at" | "batch" | "crontab" if call.name != "crontab" || call.has(&["-"]).is_some() => {
             found.extend(Inner::input(call));
         }
-        "source" | "." if call.args.first().is_some_and(|file| file.text == "/dev/stdin") => {
+        "source" | "."
+            if call
+                .args
+                .first()
+                .is_some_and(|file| file.text == "/dev/stdin" || is_descriptor(file)) =>
+        {
             found.extend(Inner::input(call));
         }
         "source" | "." => found.extend(call.args.first().and_then(content)),
@@ -129,9 +134,15 @@ pub(crate) fn reads_commands(call: &Call) -> bool {
     match first_operand(call, "bash") {
         None => shell_code(call).is_none() && call.has(&["--version", "--help"]).is_none(),
         Some(operand) => {
-            matches!(operand.text.as_str(), "-" | "/dev/stdin" | "/proc/self/fd/0") || call.has(&["-s"]).is_some()
+            let text = operand.text.as_str();
+            matches!(text, "-" | "/dev/stdin") || is_descriptor(operand) || call.has(&["-s"]).is_some()
         }
     }
+}
+
+/// `/dev/fd/3`, but not what `<(…)` stands for.
+fn is_descriptor(file: &Value) -> bool {
+    file.known && (file.text.starts_with("/dev/fd/") || file.text.starts_with("/proc/self/fd/"))
 }
 
 fn first_operand<'c>(call: &'c Call, family: &str) -> Option<&'c Value> {
@@ -154,7 +165,10 @@ pub(crate) fn script_file(call: &Call) -> Option<&Value> {
     match call.name.as_str() {
         "source" | "." => call.args.first(),
         name if is_shell(name) && shell_code(call).is_none() => first_operand(call, "bash"),
-        _ => Some(&call.program),
+        name => match is_interpreter(name) {
+            Some(family) if inline_code(call, family).is_none() => first_operand(call, family),
+            _ => Some(&call.program),
+        },
     }
 }
 

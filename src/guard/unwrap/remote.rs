@@ -184,13 +184,28 @@ fn inside(call: &Call, from: usize, found: &mut Vec<Inner>) {
     }
 }
 
-/// The root of the host is visible inside.
+/// Folders of the host that give a container power over it.
+const HOST_FOLDERS: &[&str] = &[
+    "/",
+    "/etc",
+    "/root",
+    "/home",
+    "/usr",
+    "/boot",
+    "/dev",
+    "/proc",
+    "/sys",
+    "/var/run/docker.sock",
+    "/run/docker.sock",
+];
+
 pub(crate) fn mounts_host(call: &Call) -> bool {
-    call.option_texts(&["-v", "--volume"])
-        .any(|(text, _)| text.starts_with("/:"))
-        || call
-            .option_texts(&["--mount"])
-            .any(|(text, _)| text.contains("source=/,") || text.contains("src=/,"))
+    let volumes = call
+        .option_texts(&["-v", "--volume"])
+        .filter_map(|(text, _)| text.split(':').next());
+    let mounts = call.option_texts(&["--mount"]).flat_map(|(text, _)| text.split(','));
+    let sources = mounts.filter_map(|part| part.strip_prefix("source=").or_else(|| part.strip_prefix("src=")));
+    volumes.chain(sources).any(|folder| HOST_FOLDERS.contains(&folder))
 }
 
 fn pod(call: &Call, found: &mut Vec<Inner>) {

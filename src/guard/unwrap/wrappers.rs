@@ -11,7 +11,7 @@ use crate::guard::resolve::Value;
 const WRAPPERS: &[Grammar] = &[
     Grammar { names: &["sudo"], valued: &["-C", "-D", "-g", "-h", "-p", "-R", "-r", "-t", "-T", "-U", "-u", "--user", "--group", "--host", "--prompt", "--chdir", "--chroot", "--role", "--type", "--close-from", "--command-timeout", "--other-user"], assignments: true, inert: &["-l", "-v", "-V", "-K", "--list", "--validate", "--version", "--help", "-e", "--edit"], ..Grammar::PLAIN },
     Grammar { names: &["doas"], valued: &["-C", "-u", "-a"], ..Grammar::PLAIN },
-    Grammar { names: &["env", "genv"], valued: &["-u", "-C", "-S", "--unset", "--chdir", "--split-string"], assignments: true, ..Grammar::PLAIN },
+    Grammar { names: &["env", "genv"], valued: &["-u", "-C", "-S", "-iS", "-vS", "--unset", "--chdir", "--split-string"], assignments: true, ..Grammar::PLAIN },
     Grammar { names: &["nice", "gnice"], valued: &["-n", "--adjustment"], ..Grammar::PLAIN },
     Grammar { names: &["ionice"], valued: &["-c", "-n", "--class", "--classdata"], inert: &["-p", "-P", "-u"], ..Grammar::PLAIN },
     Grammar { names: &["nohup", "setsid", "builtin", "unbuffer", "fakeroot", "catchsegv", "dbus-run-session", "winpty", "rlwrap", "chronic", "systemd-inhibit", "torsocks", "torify", "proxychains", "proxychains4", "pkexec", "eatmydata", "nocache"], valued: &["--user"], ..Grammar::PLAIN },
@@ -28,7 +28,7 @@ const WRAPPERS: &[Grammar] = &[
     Grammar { names: &["flock"], valued: &["-w", "-E", "--timeout", "--conflict-exit-code"], operands: 1, ..Grammar::PLAIN },
     Grammar { names: &["chroot"], valued: &["--userspec", "--groups"], operands: 1, ..Grammar::PLAIN },
     Grammar { names: &["unshare", "nsenter"], valued: &["-t", "-S", "-G", "-w", "--target", "--wd"], ..Grammar::PLAIN },
-    Grammar { names: &["setpriv", "runcon", "capsh", "numactl", "prlimit"], valued: &["-u", "-r", "-t", "-l"], ..Grammar::PLAIN },
+    Grammar { names: &["setpriv", "runcon", "capsh", "numactl", "prlimit"], valued: &["-u", "-r", "-t", "-l", "--reuid", "--regid", "--groups", "--inh-caps", "--bounding-set", "--securebits", "--selinux-label", "--apparmor-profile", "--ruid", "--euid", "--rgid", "--egid"], ..Grammar::PLAIN },
     Grammar { names: &["setarch", "linux32", "linux64", "faketime", "gosu", "su-exec"], operands: 1, ..Grammar::PLAIN },
     Grammar { names: &["systemd-run"], valued: &["-p", "-u", "-M", "-H", "-E", "--unit", "--property", "--description", "--slice", "--uid", "--gid", "--setenv", "--on-active", "--on-calendar", "--working-directory"], ..Grammar::PLAIN },
     Grammar { names: &["runuser"], valued: &["-u", "-g", "-G", "-s"], ..Grammar::PLAIN },
@@ -58,6 +58,9 @@ const RUNNERS: &[(&str, &[&str])] = &[
     ("rbenv", &["exec"]),
     ("pyenv", &["exec"]),
     ("nix", &["run"]),
+    ("npm", &["exec", "x"]),
+    ("pnpm", &["exec"]),
+    ("yarn", &["exec"]),
 ];
 
 const RUNNER: Grammar = Grammar {
@@ -74,6 +77,11 @@ const RUNNER: Grammar = Grammar {
         "--env-file",
         "--from",
     ],
+    ..Grammar::PLAIN
+};
+
+const SESSION: Grammar = Grammar {
+    valued: &["-s", "-n", "-t", "-c", "-F", "-x", "-y", "-S", "-e", "-h", "-p", "-dmS"],
     ..Grammar::PLAIN
 };
 
@@ -99,6 +107,8 @@ pub(super) fn unwrap(call: &Call, found: &mut Vec<Inner>) {
         }
     } else if matches!(call.name.as_str(), "watch" | "script") {
         joined_command(call, found);
+    } else if matches!(call.name.as_str(), "tmux" | "screen" | "npx") {
+        session(call, found);
     }
 }
 
@@ -173,10 +183,42 @@ fn feed_words(call: &Call, words: &mut Vec<Value>) {
 
 /// `env -S 'cmd arg'`.
 fn split_string(call: &Call, found: &mut Vec<Inner>) {
-    if let Some((text, value)) = call.option_text(&["-S", "--split-string", "-vS"]) {
+    if let Some((text, value)) = call.option_text(&["-S", "--split-string", "-vS", "-iS"]) {
         let rest = call.args.iter().skip_while(|arg| arg.span != value.span).skip(1);
         let tail: String = rest.flat_map(|arg| [" ", arg.text.as_str()]).collect();
         found.push(Inner::part(&format!("{text}{tail}"), value.span));
+    }
+}
+
+/// Terminal sessions that are started with a command; `npx -c CODE`.
+fn session(call: &Call, found: &mut Vec<Inner>) {
+    if call.name == "npx" {
+        found.extend(
+            call.option_text(&["-c", "--call"])
+                .map(|(text, value)| Inner::part(text, value.span)),
+        );
+        return;
+    }
+    let starts = [
+        "new",
+        "new-session",
+        "new-window",
+        "neww",
+        "split-window",
+        "splitw",
+        "send-keys",
+        "respawn-pane",
+    ];
+    let from = match call.name.as_str() {
+        "screen" => 0,
+        _ => match call.args.iter().position(|arg| starts.contains(&arg.text.as_str())) {
+            Some(at) => at + 1,
+            None => return,
+        },
+    };
+    let tail = call.args.get(from..).unwrap_or_default();
+    if let Some(at) = SESSION.command_at(tail) {
+        found.push(Inner::shell(&super::joined(tail.get(at..).unwrap_or_default())));
     }
 }
 
