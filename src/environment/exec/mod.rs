@@ -5,6 +5,10 @@
 //! also when the server asks for it or dies. It runs before any runtime exists,
 //! has a socket to the server as its standard input and shares the command's
 //! standard output and error.
+//!
+//! That the server died shows in the end of the socket. A parent-death signal
+//! would come when the *thread* that started this process ends, and would kill
+//! the supervisor before it has killed the command.
 
 mod confine;
 pub(super) mod description;
@@ -34,6 +38,7 @@ use crate::environment::command::Mechanism;
 /// Runs one command as told through standard input. To be called first thing in
 /// `main`, while the process has one thread.
 pub fn run_exec() -> ExitCode {
+    close_inherited();
     let Ok(server) = io::stdin().as_fd().try_clone_to_owned() else {
         return ExitCode::FAILURE;
     };
@@ -45,6 +50,22 @@ pub fn run_exec() -> ExitCode {
             drop(tell(&mut server, &Report::Failed { reason }));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Closes what whoever started the server left open across its start; the
+/// command would inherit it with all its rights. Rust's own files are never left
+/// open that way, and nothing else is open yet.
+fn close_inherited() {
+    let names = fs::read_dir("/proc/self/fd")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.file_name());
+    let numbers: Vec<i32> = names.filter_map(|name| name.to_str()?.parse().ok()).collect();
+    for number in numbers.into_iter().filter(|number| *number > 2) {
+        // The listing's own descriptor is among them and closed already.
+        let _ = nix::unistd::close(number);
     }
 }
 
