@@ -557,8 +557,9 @@ fn runs_until_killed(mark: &str) -> String {
 
 /// Waits for the end of every process with this mark.
 async fn gone(mark: &str) {
-    for pid in marked(mark) {
-        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    // A dying shell may show for a moment what it was about to start.
+    while let Some(pid) = marked(mark).first() {
+        let pid = rustix::process::Pid::from_raw(*pid).unwrap();
         let Ok(process) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::NONBLOCK) else {
             continue;
         };
@@ -570,7 +571,6 @@ async fn gone(mark: &str) {
         let ended = tokio::time::timeout(Duration::from_secs(5), process.readable()).await;
         ended.expect("the process ends").unwrap().retain_ready();
     }
-    assert_eq!(marked(mark), [0; 0]);
 }
 
 #[tokio::test]
