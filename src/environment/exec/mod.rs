@@ -74,14 +74,16 @@ fn supervise(server: &mut UnixStream) -> Result<(), String> {
     setsid().map_err(text)?;
     set_child_subreaper(Some(getpid())).map_err(text)?;
     let (description, stdin) = description::receive(server).map_err(text)?;
+    // All that may fail comes before the start: nobody would end the command.
+    let orders = server.try_clone().map_err(text)?;
     let (started, isolation) = first_to_go(|| start(&description, stdin.as_deref()))?;
     drop(stdin);
     let (sender, happenings) = tree::channel();
     tree::reap(started.pid, sender.clone());
-    watch(server.try_clone().map_err(text)?, sender);
-    // When the server is gone this fails; the watcher sees it too and stops all.
+    watch(orders, sender);
     let has_own_space = description.confinement.mechanism == Mechanism::Bubblewrap;
     let group = (!has_own_space).then(|| started.pid.as_raw_nonzero().get());
+    // When the server is gone this fails; the watcher sees it too and stops all.
     drop(tell(server, &Report::Started { group, isolation }));
     let report = accompany(&started, &happenings, Duration::from_millis(description.timeout_ms));
     drop(tell(server, &report));
