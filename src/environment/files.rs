@@ -1,25 +1,23 @@
 //! Files of a workspace, for tools: no path leads out of it.
 //!
-//! Every path is opened by the kernel beneath a directory that is held open
-//! (`openat2`), so there is no moment between a check and its use. Links inside
-//! are followed, links and `..` that lead out are refused. Blocking work runs
-//! off the runtime's threads.
+//! How a path is kept inside is `place`'s matter; here is what can be done with
+//! it. Blocking work runs off the runtime's threads.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2, statat};
+use rustix::fs::{AtFlags, Dir, FileType, OFlags, Stat, fstat, statat};
 use rustix::io::Errno;
 
-use super::workspace::{Access, Root, Workspace};
+use super::place::Place;
+use super::replace::replace;
+use super::workspace::Workspace;
 use crate::base::Timestamp;
 
 /// A listing is cut here; a model could not read more.
 const MAX_ENTRIES: usize = 50_000;
-/// The kernel asks to try again when a directory moves during a look-up.
-const MAX_TRIES: usize = 16;
 
 /// What a name stands for, links followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +79,7 @@ impl Workspace {
         self.blocking(path, move |place| {
             let mut bytes = Vec::new();
             // One byte more tells a longer file from one that fits.
-            let source = place.open_file()?;
+            let source = open_file(place)?;
             source
                 .take(max_bytes.saturating_add(1))
                 .read_to_end(&mut bytes)
@@ -99,7 +97,7 @@ impl Workspace {
 
     /// The file open for reading, for those too long to be read whole.
     pub async fn open_read(&self, path: &Path) -> Result<File, FileError> {
-        self.blocking(path, |place| place.open_file()).await
+        self.blocking(path, open_file).await
     }
 
     pub async fn metadata(&self, path: &Path) -> Result<Metadata, FileError> {
@@ -133,8 +131,7 @@ impl Workspace {
     /// Puts `bytes` in the place of the file in one step: a reader sees the old
     /// content or the new one, a crash leaves one of them. The file's mode stays.
     pub async fn write_atomic(&self, path: &Path, bytes: Vec<u8>, parents: Parents) -> Result<(), FileError> {
-        self.blocking(path, move |place| super::replace::replace(place, &bytes, parents))
-            .await
+        self.blocking(path, move |place| replace(place, &bytes, parents)).await
     }
 
     /// An absolute path as the model should see it: relative ones count from the
@@ -160,96 +157,15 @@ impl Workspace {
     }
 }
 
-/// A path as a root and what lies beneath it.
-pub(super) struct Place<'a> {
-    pub(super) workspace: &'a Workspace,
-    pub(super) root: &'a Root,
-    /// Never absolute; `..` in it is the kernel's to judge.
-    pub(super) beneath: PathBuf,
-    /// As the caller wrote it.
-    pub(super) shown: PathBuf,
-}
-
-impl<'a> Place<'a> {
-    pub(super) fn of(workspace: &'a Workspace, path: &Path) -> Result<Self, FileError> {
-        let absolute = workspace.absolute(path);
-        let inside = |root: &'a Root| absolute.strip_prefix(&root.path).ok().map(|rest| (root, rest));
-        // The longest root wins, so that a root inside another keeps its rules.
-        let found = workspace
-            .roots
-            .iter()
-            .filter_map(inside)
-            .min_by_key(|(_, rest)| rest.components().count());
-        let (root, rest) = found.ok_or_else(|| FileError::Outside {
-            path: path.to_path_buf(),
-        })?;
-        let beneath = if rest.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            rest
-        };
-        Ok(Self {
-            workspace,
-            root,
-            beneath: beneath.to_path_buf(),
-            shown: path.to_path_buf(),
-        })
-    }
-
-    pub(super) fn open(&self, flags: OFlags) -> Result<OwnedFd, FileError> {
-        self.open_beneath(&self.beneath, flags)
-    }
-
-    pub(super) fn open_beneath(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, FileError> {
-        let flags = flags | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        let mut tries = 0;
-        loop {
-            match openat2(&self.root.directory, path, flags, Mode::empty(), resolve) {
-                Ok(file) => return Ok(file),
-                Err(Errno::AGAIN | Errno::INTR) if tries < MAX_TRIES => tries += 1,
-                Err(error) => return Err(self.failed(error.into())),
-            }
-        }
-    }
-
-    /// An ordinary file, for reading. Opening a pipe would wait for its writer.
-    fn open_file(&self) -> Result<File, FileError> {
-        let file = self.open(OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
-        let stat = fstat(&file).map_err(|error| self.failed(error.into()))?;
-        match kind(FileType::from_raw_mode(stat.st_mode)) {
-            EntryKind::File => Ok(File::from(file)),
-            EntryKind::Directory => Err(FileError::IsDirectory {
-                path: self.shown.clone(),
-            }),
-            EntryKind::Link | EntryKind::Other => Err(FileError::NotFile {
-                path: self.shown.clone(),
-            }),
-        }
-    }
-
-    pub(super) fn is_writable(&self) -> bool {
-        self.root.access == Access::Write
-    }
-
-    pub(super) fn failed(&self, source: io::Error) -> FileError {
-        let path = self.shown.clone();
-        match Errno::from_io_error(&source) {
-            Some(Errno::XDEV | Errno::LOOP) => FileError::Outside { path },
-            Some(Errno::NOENT) => FileError::Missing { path },
-            Some(Errno::NOTDIR) => FileError::NotDirectory { path },
-            Some(Errno::ISDIR) => FileError::IsDirectory { path },
-            _ => FileError::Io { path, source },
-        }
-    }
-}
-
-/// What a name in an open directory stands for, the link itself for a link.
-pub(super) fn look(directory: &OwnedFd, name: &Path) -> Result<Option<Stat>, Errno> {
-    match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) => Ok(Some(stat)),
-        Err(Errno::NOENT) => Ok(None),
-        Err(error) => Err(error),
+/// An ordinary file, for reading. Opening a pipe would wait for its writer.
+fn open_file(place: &Place<'_>) -> Result<File, FileError> {
+    let file = place.open(OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
+    let stat = fstat(&file).map_err(|error| place.failed(error.into()))?;
+    let path = place.shown.clone();
+    match kind(FileType::from_raw_mode(stat.st_mode)) {
+        EntryKind::File => Ok(File::from(file)),
+        EntryKind::Directory => Err(FileError::IsDirectory { path }),
+        EntryKind::Link | EntryKind::Other => Err(FileError::NotFile { path }),
     }
 }
 

@@ -11,6 +11,7 @@ mod exec;
 mod files;
 mod identity;
 mod local;
+mod place;
 mod probe;
 mod replace;
 mod run;

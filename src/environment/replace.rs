@@ -2,23 +2,21 @@
 //!
 //! The content goes to a new file in the same directory, which then takes the
 //! old one's name. Nothing here leaves the root: each directory is opened by the
-//! rules of `files`, and only plain names are used inside it.
+//! rules of `place`, and only plain names are used inside it.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid, chownat, fchmod, fchown, fsync, mkdirat, openat, readlinkat,
-    renameat, unlinkat,
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid, chownat, fchmod, fchown, fsync, mkdirat, openat, renameat,
+    unlinkat,
 };
 use rustix::io::Errno;
 
-use super::files::{FileError, Parents, Place, look};
-
-/// As the kernel's own limit for links in one path.
-const MAX_LINKS: usize = 40;
+use super::files::{FileError, Parents};
+use super::place::{MAX_LINKS, Place, look};
 
 pub(super) fn replace(place: &Place<'_>, bytes: &[u8], parents: Parents) -> Result<(), FileError> {
     let target = Target::find(place, parents)?;
@@ -66,7 +64,7 @@ impl<'a> Target<'a> {
             if !place.is_writable() {
                 return Err(FileError::ReadOnly { path: place.shown });
             }
-            let (above, name) = split(&place)?;
+            let (above, name) = place.split()?;
             let directory = open_directory(&place, &above, parents)?;
             let existing = look(&directory, &name).map_err(|error| place.failed(error.into()))?;
             let is_link = existing.is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink);
@@ -78,39 +76,12 @@ impl<'a> Target<'a> {
                     existing,
                 });
             }
-            let link = readlinkat(&directory, &name, Vec::new()).map_err(|error| place.failed(error.into()))?;
-            place = follow(&place, &above, link.as_c_str())?;
+            place = place.follow(&directory, &above, &name)?;
         }
         Err(FileError::Outside {
             path: first.shown.clone(),
         })
     }
-}
-
-/// The directory part and the last name.
-fn split(place: &Place<'_>) -> Result<(PathBuf, PathBuf), FileError> {
-    let name = match place.beneath.components().next_back() {
-        Some(Component::Normal(name)) => PathBuf::from(name),
-        _ => {
-            return Err(FileError::IsDirectory {
-                path: place.shown.clone(),
-            });
-        }
-    };
-    let above = place.beneath.parent().filter(|above| !above.as_os_str().is_empty());
-    Ok((above.unwrap_or(Path::new(".")).to_path_buf(), name))
-}
-
-fn follow<'a>(place: &Place<'a>, above: &Path, link: &std::ffi::CStr) -> Result<Place<'a>, FileError> {
-    use std::os::unix::ffi::OsStrExt;
-    let link = Path::new(std::ffi::OsStr::from_bytes(link.to_bytes()));
-    // An absolute link may point into this or another root.
-    let mut next =
-        Place::of(place.workspace, &place.root.path.join(above).join(link)).map_err(|_| FileError::Outside {
-            path: place.shown.clone(),
-        })?;
-    next.shown.clone_from(&place.shown);
-    Ok(next)
 }
 
 fn open_directory(place: &Place<'_>, path: &Path, parents: Parents) -> Result<OwnedFd, FileError> {

@@ -156,6 +156,13 @@ async fn links_are_followed_inside_and_refused_outside() {
             "wrote {outside}: {written:?}"
         );
     }
+    // The kernel refuses all absolute links; the last one is judged by its path.
+    symlink(root.join("real/note"), root.join("absolute")).unwrap();
+    symlink("absolute", root.join("twice")).unwrap();
+    for inside in ["absolute", "twice"] {
+        write(&workspace, inside, inside).await.unwrap();
+        assert_eq!(read(&workspace, inside).await.unwrap(), inside);
+    }
     // Writing through a link changes what it points to and keeps the link.
     write(&workspace, "link", "two").await.unwrap();
     assert_eq!(fs::read_to_string(root.join("real/note")).unwrap(), "two");

@@ -5,6 +5,10 @@
 //! also when the server asks for it or dies. It runs before any runtime exists,
 //! has a socket to the server as its standard input and shares the command's
 //! standard output and error.
+//!
+//! That the server died shows in the end of the socket. A parent-death signal
+//! would come when the *thread* that started this process ends, and would kill
+//! the supervisor before it has killed the command.
 
 mod confine;
 pub(super) mod description;
@@ -34,6 +38,7 @@ use crate::environment::command::Mechanism;
 /// Runs one command as told through standard input. To be called first thing in
 /// `main`, while the process has one thread.
 pub fn run_exec() -> ExitCode {
+    close_inherited();
     let Ok(server) = io::stdin().as_fd().try_clone_to_owned() else {
         return ExitCode::FAILURE;
     };
@@ -48,19 +53,37 @@ pub fn run_exec() -> ExitCode {
     }
 }
 
+/// Closes what whoever started the server left open across its start; the
+/// command would inherit it with all its rights. Rust's own files are never left
+/// open that way, and nothing else is open yet.
+fn close_inherited() {
+    let names = fs::read_dir("/proc/self/fd")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.file_name());
+    let numbers: Vec<i32> = names.filter_map(|name| name.to_str()?.parse().ok()).collect();
+    for number in numbers.into_iter().filter(|number| *number > 2) {
+        // The listing's own descriptor is among them and closed already.
+        let _ = nix::unistd::close(number);
+    }
+}
+
 fn supervise(server: &mut UnixStream) -> Result<(), String> {
     // Out of the server's group, so that a Ctrl-C there reaches the server only.
     setsid().map_err(text)?;
     set_child_subreaper(Some(getpid())).map_err(text)?;
     let (description, stdin) = description::receive(server).map_err(text)?;
+    // All that may fail comes before the start: nobody would end the command.
+    let orders = server.try_clone().map_err(text)?;
     let (started, isolation) = first_to_go(|| start(&description, stdin.as_deref()))?;
     drop(stdin);
     let (sender, happenings) = tree::channel();
     tree::reap(started.pid, sender.clone());
-    watch(server.try_clone().map_err(text)?, sender);
-    // When the server is gone this fails; the watcher sees it too and stops all.
+    watch(orders, sender);
     let has_own_space = description.confinement.mechanism == Mechanism::Bubblewrap;
     let group = (!has_own_space).then(|| started.pid.as_raw_nonzero().get());
+    // When the server is gone this fails; the watcher sees it too and stops all.
     drop(tell(server, &Report::Started { group, isolation }));
     let report = accompany(&started, &happenings, Duration::from_millis(description.timeout_ms));
     drop(tell(server, &report));

@@ -1,11 +1,9 @@
 //! The shell of one command: how the script reaches it and how the directory it
 //! ended in comes back, both outside its standard streams.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -40,8 +38,9 @@ impl Started {
         let mut bytes = vec![0; PATH_BYTES];
         self.place.read_exact_at(&mut bytes, 0).ok()?;
         let text = bytes.split(|byte| *byte == 0).next()?;
-        let path = PathBuf::from(OsString::from_vec(text.strip_suffix(b"\n")?.to_vec()));
-        path.is_absolute().then_some(path)
+        // A report is text; a directory that is none cannot be asked for again.
+        let path = Path::new(std::str::from_utf8(text.strip_suffix(b"\n")?).ok()?);
+        path.is_absolute().then(|| path.to_path_buf())
     }
 }
 
