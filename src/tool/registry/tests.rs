@@ -1,3 +1,5 @@
+//! The registry: what it collects, what a selection gives, what clients see.
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
