@@ -105,9 +105,11 @@ impl Clock {
 
 /// 64 bits from the operating system's random source.
 fn random_u64() -> u64 {
-    // The kernel's source fails only before it is seeded at boot; a server that
-    // cannot make unguessable ids must not go on.
-    getrandom::u64().unwrap_or_else(|error| std::panic::panic_any(format!("no system randomness: {error}")))
+    #[expect(
+        clippy::expect_used,
+        reason = "the kernel's source fails only before it is seeded at boot; without unguessable ids nothing may go on"
+    )]
+    getrandom::u64().expect("the system has randomness")
 }
 
 #[cfg(test)]

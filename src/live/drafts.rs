@@ -378,7 +378,7 @@ mod tests {
                 }
             }
             let whole: String = pieces.iter().filter(|piece| piece.0 == 0).map(|piece| piece.1.as_str()).collect();
-            prop_assert_eq!(collect(&drafts.frames(0, 0, None)), whole.clone());
+            prop_assert_eq!(&collect(&drafts.frames(0, 0, None)), &whole);
             prop_assert_eq!(seen + &collect(&drafts.frames(0, d, None)), whole);
         }
     }

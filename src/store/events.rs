@@ -69,7 +69,7 @@ impl Rows<'_> {
         let mut bodies = self.bodies(session, &stored).await?;
         bodies.session = Some(view);
         let render = |event| bodies.render(session, event);
-        stored.into_iter().map(render).collect::<Result<_, _>>().map(Some)
+        stored.iter().map(render).collect::<Result<_, _>>().map(Some)
     }
 
     async fn bodies(&mut self, session: SessionId, events: &[Stored]) -> Result<Bodies, StoreError> {
@@ -135,8 +135,8 @@ impl Rows<'_> {
 }
 
 impl Bodies {
-    fn render(&self, session_id: SessionId, event: Stored) -> Result<Event, StoreError> {
-        let body = self.body(&event)?;
+    fn render(&self, session_id: SessionId, event: &Stored) -> Result<Event, StoreError> {
+        let body = self.body(event)?;
         Ok(Event {
             id: event.seq.to_string(),
             seq: event.seq,

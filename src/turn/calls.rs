@@ -3,9 +3,7 @@
 //! each commit starts what may follow.
 
 use std::collections::HashMap;
-use std::panic::AssertUnwindSafe;
 
-use futures::FutureExt;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +14,8 @@ use super::run::{KILL_PATIENCE, TOGETHER, ending, timed_out};
 use super::watch::{Signal, Watch};
 use crate::model::call::CallStatus;
 use crate::model::id::CallId;
-use crate::tool::{Call, Done, error_text};
+use crate::tool::budget::Budget;
+use crate::tool::{Call, Done, dispatch, error_text};
 
 type Results = Vec<(CallId, Done)>;
 
@@ -55,8 +54,8 @@ pub(super) async fn run_calls(engine: &Engine, owned: &mut Owned) -> Result<(), 
             }
             signal = watch.next() => match signal {
                 Signal::Changed(state) => owned.knows(*state),
-                Signal::Cancelled => return end(engine, owned, flight, Ending::Outcome(cancel_outcome())).await,
-                Signal::TimedOut(why) => return end(engine, owned, flight, Ending::Outcome(timed_out(why))).await,
+                Signal::Cancelled => return end(engine, owned, flight, Ending::Outcome(Box::new(cancel_outcome()))).await,
+                Signal::TimedOut(why) => return end(engine, owned, flight, Ending::Outcome(Box::new(timed_out(why)))).await,
                 Signal::Stopping => return end(engine, owned, flight, Ending::ServerStops).await,
                 Signal::Lost => {
                     flight.kill().await;
@@ -72,7 +71,7 @@ pub(super) async fn run_calls(engine: &Engine, owned: &mut Owned) -> Result<(), 
 }
 
 enum Ending {
-    Outcome(super::next::Outcome),
+    Outcome(Box<super::next::Outcome>),
     /// The turn goes on at the next start; its killed calls do not.
     ServerStops,
 }
@@ -81,7 +80,7 @@ enum Ending {
 async fn end(engine: &Engine, owned: &mut Owned, mut flight: InFlight, ending_with: Ending) -> Result<(), Gone> {
     let mut results = flight.kill().await;
     match ending_with {
-        Ending::Outcome(outcome) => owned.commit(engine, ending(outcome, results)).await,
+        Ending::Outcome(outcome) => owned.commit(engine, ending(*outcome, results)).await,
         Ending::ServerStops => {
             for (_, done) in results.iter_mut().filter(|(_, done)| done.cancelled) {
                 done.result = format!("{}\n[The server stopped while this call ran.]", done.result);
@@ -130,15 +129,8 @@ impl InFlight {
                 clock: engine.clock().clone(),
                 host: engine.host().clone(),
             };
-            let task = self.tasks.spawn(async move {
-                // Also a tool that panics before its first await gives a result.
-                let run = AssertUnwindSafe(async move { tool.run(call).await }).catch_unwind();
-                (
-                    id,
-                    run.await
-                        .unwrap_or_else(|_| failed(error_text::failed("Panic", "the tool crashed"))),
-                )
-            });
+            let running = dispatch::run(tool, call, Budget::default());
+            let task = self.tasks.spawn(async move { (id, running.await) });
             self.by_task.insert(task.id(), id);
         }
     }

@@ -28,7 +28,7 @@ pub(super) struct Carried {
 impl Carried {
     /// After the commit and not before it, or who is woken finds nothing and
     /// sleeps again.
-    pub fn wake(&self, engine: &Engine) {
+    pub(super) fn wake(&self, engine: &Engine) {
         if self.due {
             engine.nudges().due.notify_one();
         }
@@ -136,10 +136,9 @@ fn finish_drafts(pen: &Pen, writes: &Writes, first_seq: i64) {
                 let id: Option<CallId> = id_in(event, "call_id");
                 pen.finish(|item| matches!(item, Item::Output(own, _) if Some(own) == id), seq);
             }
-            EventType::TurnWaiting
-            | EventType::TurnCompleted
-            | EventType::TurnFailed
-            | EventType::TurnCancelled => pen.end(seq),
+            EventType::TurnWaiting | EventType::TurnCompleted | EventType::TurnFailed | EventType::TurnCancelled => {
+                pen.end(seq)
+            }
             _ => {}
         }
     }

@@ -197,7 +197,10 @@ impl Engine {
         let engine = self.clone();
         self.0.tasks.spawn(async move {
             let owned = owner::Owned::new(&engine, tenant, state);
-            let ran = AssertUnwindSafe(run::run(&engine, owned)).catch_unwind().await;
+            // The task is one allocation anyway; the future within would make it large.
+            let ran = AssertUnwindSafe(Box::pin(run::run(&engine, owned)))
+                .catch_unwind()
+                .await;
             // A bug; the turn is nobody's now and is taken over like another.
             let gone = ran.unwrap_or_else(|_| {
                 tracing::error!(%turn, "the owner of a turn panicked");
@@ -217,7 +220,13 @@ impl Engine {
     /// Runs a request to its end even if whoever asked goes away: a turn that
     /// it claimed in a committed transaction must also be run.
     pub(super) async fn whole<T: Send + 'static>(&self, request: impl Future<Output = T> + Send + 'static) -> T {
-        match self.0.tasks.spawn(request).await.map_err(tokio::task::JoinError::try_into_panic) {
+        match self
+            .0
+            .tasks
+            .spawn(request)
+            .await
+            .map_err(tokio::task::JoinError::try_into_panic)
+        {
             Ok(verdict) => verdict,
             Err(Ok(panic)) => std::panic::resume_unwind(panic),
             // Nobody aborts it but the end of the runtime.

@@ -149,11 +149,13 @@ impl Parser<'_> {
         let mut end = self.at;
         // Redirects behind a function belong to its body.
         let may_follow = !matches!(shape, Shape::Function { .. });
-        while may_follow {
+        if may_follow {
             self.skip_blanks();
-            let Some(redirect) = self.redirect()? else { break };
-            redirects.push(redirect);
-            end = self.at;
+            while let Some(redirect) = self.redirect()? {
+                redirects.push(redirect);
+                end = self.at;
+                self.skip_blanks();
+            }
         }
         Ok(Command {
             shape,

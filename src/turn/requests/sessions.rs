@@ -40,7 +40,7 @@ impl Engine {
                 }
                 rows.add_session(&row).await?;
                 let mut session = row.record;
-                rows.apply(&mut session, &told(EventType::SessionCreated, json!({})), now)
+                rows.apply(&mut session, &told(EventType::SessionCreated, &json!({})), now)
                     .await?;
                 rows.session(id).await
             })
@@ -100,7 +100,7 @@ impl Engine {
                 let state = json!({"title": patch.title, "external_id": patch.external_id, "model": patch.model,
                     "instructions": patch.instructions, "preset": patch.preset, "toolsets": patch.toolsets,
                     "approvals": patch.approvals, "metadata": patch.metadata, "updated_at": now});
-                rows.apply(&mut record, &told(EventType::SessionUpdated, changed_only(state)), now)
+                rows.apply(&mut record, &told(EventType::SessionUpdated, &changed_only(state)), now)
                     .await?;
                 Ok(rows.session(id).await?.ok_or(EngineError::NotFound("session")))
             })
@@ -172,7 +172,7 @@ fn refused_toolset(detail: &str) -> EngineError {
     EngineError::Refused(Problem::new(ProblemCode::InvalidRequest, detail).with_field("/toolsets", detail))
 }
 
-fn told(kind: EventType, state: serde_json::Value) -> Writes {
+fn told(kind: EventType, state: &serde_json::Value) -> Writes {
     let event = NewEvent {
         kind,
         turn_id: None,
