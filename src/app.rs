@@ -82,6 +82,8 @@ impl App {
             provider: provider(config, &around.clock)?,
             settings: settings(config),
             process: registration.id(),
+            node: node.id(),
+            shared: config.server.data_dir_shared,
         });
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         schedule::start(&engine, node.id(), registration, config.lease.duration, &tasks, &stop);

@@ -8,7 +8,7 @@ use super::approval::{Approval, ApprovalStatus, Decision};
 use super::call::{CallStatus, Effect, ToolCall};
 use super::event::EventType;
 use super::grant::Grant;
-use super::id::{ApprovalId, CallId, GrantId, MessageId, ProcessId, SessionId, TenantId, TurnId};
+use super::id::{ApprovalId, CallId, GrantId, MessageId, NodeId, ProcessId, SessionId, TenantId, TurnId};
 use super::message::{FinishReason, Message, Part, Role};
 use super::problem::Problem;
 use super::session::{ApprovalPolicy, EnvironmentSpec, SessionStatus, ToolsetSelection};
@@ -35,6 +35,8 @@ pub struct SessionRecord {
     /// JSON of the todo list.
     pub todo: String,
     pub cwd: Option<String>,
+    /// The data directory that holds the session's files, once it has any.
+    pub node_id: Option<NodeId>,
     /// Set when the session was deleted while a turn was active.
     pub deleted_at: Option<Timestamp>,
 }

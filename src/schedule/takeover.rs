@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::model::id::{NodeId, ProcessId, TurnId};
@@ -16,10 +17,20 @@ use crate::turn::engine::Engine;
 /// moment later.
 type Idle = HashMap<TurnId, i64>;
 
+/// Turns without an owner whose data directory is not here, since when.
+struct Lost {
+    since: HashMap<(TurnId, i64), Instant>,
+    patience: Duration,
+}
+
 pub(super) async fn sweep(engine: Engine, node: NodeId, lease: Duration, stop: CancellationToken) {
     let mut idle = Idle::new();
+    let mut lost = Lost {
+        since: HashMap::new(),
+        patience: lease * 10,
+    };
     loop {
-        if let Err(error) = once(&engine, node, &mut idle).await {
+        if let Err(error) = once(&engine, node, &mut idle, &mut lost).await {
             tracing::warn!(%error, "looking for turns without an owner failed");
         }
         // The death of another process makes no sound: it has to be looked for.
@@ -30,7 +41,7 @@ pub(super) async fn sweep(engine: Engine, node: NodeId, lease: Duration, stop: C
     }
 }
 
-async fn once(engine: &Engine, node: NodeId, idle: &mut Idle) -> Result<(), StoreError> {
+async fn once(engine: &Engine, node: NodeId, idle: &mut Idle, lost: &mut Lost) -> Result<(), StoreError> {
     let store = engine.store();
     let before = std::mem::take(idle);
     let dead = process::dead(store, engine.process(), node).await?;
@@ -41,6 +52,10 @@ async fn once(engine: &Engine, node: NodeId, idle: &mut Idle) -> Result<(), Stor
         }
         if turn.owner == Some(engine.process()) && !engine.runs(turn.turn_id, turn.epoch) {
             idle.insert(turn.turn_id, turn.epoch);
+        }
+        if engine.is_elsewhere(turn.node_id) {
+            wait_for_its_node(engine, &turn, lost).await?;
+            continue;
         }
         let left = before.get(&turn.turn_id) == Some(&turn.epoch) && idle.contains_key(&turn.turn_id);
         if left || is_orphan(engine, &turn, &mut verdicts).await? {
@@ -56,6 +71,31 @@ async fn once(engine: &Engine, node: NodeId, idle: &mut Idle) -> Result<(), Stor
     }
     for process in dead {
         process::remove(store, process).await?;
+    }
+    Ok(())
+}
+
+/// A turn whose files only another data directory has waits for that one to
+/// come back. After ten leases without an owner it is given up.
+async fn wait_for_its_node(engine: &Engine, turn: &Claimed, lost: &mut Lost) -> Result<(), StoreError> {
+    let dead = match turn.owner {
+        Some(owner) => process::is_dead(engine.store(), owner).await?,
+        None => true,
+    };
+    let key = (turn.turn_id, turn.epoch);
+    if !dead {
+        lost.since.remove(&key);
+        return Ok(());
+    }
+    let since = *lost.since.entry(key).or_insert_with(Instant::now);
+    if lost.patience <= since.elapsed() {
+        lost.since.remove(&key);
+        let given_up = engine
+            .give_up(turn.tenant_id, turn.session_id, turn.turn_id, turn.epoch)
+            .await;
+        if let Err(error) = given_up {
+            tracing::warn!(turn = %turn.turn_id, %error, "not given up");
+        }
     }
     Ok(())
 }

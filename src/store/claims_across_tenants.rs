@@ -6,7 +6,7 @@
 use super::approvals::Due;
 use super::{Arg, Store, StoreError, Wall};
 use crate::base::Timestamp;
-use crate::model::id::{ProcessId, SessionId, TenantId, TurnId};
+use crate::model::id::{NodeId, ProcessId, SessionId, TenantId, TurnId};
 
 /// A turn that runs, as its row says, on a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub struct Claimed {
     pub turn_id: TurnId,
     pub owner: Option<ProcessId>,
     pub epoch: i64,
+    /// The data directory that holds the session's files.
+    pub node_id: Option<NodeId>,
 }
 
 /// A deleted session whose rows are still there.
@@ -29,8 +31,10 @@ impl Store {
     /// Running turns, oldest first; without those of `except`.
     pub async fn running_turns_across_tenants(&self, except: Option<ProcessId>) -> Result<Vec<Claimed>, StoreError> {
         const SQL: &str = "
-            select tenant_id, session_id, turn_id, owner, epoch from turn
-            where status = 'running' and (owner is null or owner <> coalesce($1, '')) order by turn_id limit 1000";
+            select t.tenant_id, t.session_id, t.turn_id, t.owner, t.epoch, s.node_id
+            from turn t join session s on s.tenant_id = t.tenant_id and s.session_id = t.session_id
+            where t.status = 'running' and (t.owner is null or t.owner <> coalesce($1, ''))
+            order by t.turn_id limit 1000";
         let rows = self
             .read(Wall::Across, move |conn| {
                 Box::pin(async move { conn.rows(SQL, &[except.into()]).await })
@@ -43,6 +47,7 @@ impl Store {
                 turn_id: row.id("turn_id")?,
                 owner: row.opt_id("owner")?,
                 epoch: row.int("epoch")?,
+                node_id: row.opt_id("node_id")?,
             })
         });
         claimed.collect()

@@ -71,7 +71,7 @@ impl Rows<'_> {
             update session set head_seq = head_seq
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null
             returning session_id, user_id, model, instructions, preset, toolsets, environment, approvals, status,
-                head_seq, next_position, active_turn_id, usage, todo, cwd, deleted_at";
+                head_seq, next_position, active_turn_id, usage, todo, cwd, node_id, deleted_at";
         self.locked(SQL, id).await
     }
 
@@ -82,7 +82,7 @@ impl Rows<'_> {
             update session set head_seq = head_seq
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)
             returning session_id, user_id, model, instructions, preset, toolsets, environment, approvals, status,
-                head_seq, next_position, active_turn_id, usage, todo, cwd, deleted_at";
+                head_seq, next_position, active_turn_id, usage, todo, cwd, node_id, deleted_at";
         self.locked(SQL, id).await
     }
 
@@ -96,7 +96,7 @@ impl Rows<'_> {
     pub async fn session_record(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
         const SQL: &str = "
             select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, status,
-                head_seq, next_position, active_turn_id, usage, todo, cwd, deleted_at
+                head_seq, next_position, active_turn_id, usage, todo, cwd, node_id, deleted_at
             from session
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null";
         let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
@@ -108,7 +108,7 @@ impl Rows<'_> {
     pub async fn session_record_even_deleted(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
         const SQL: &str = "
             select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, status,
-                head_seq, next_position, active_turn_id, usage, todo, cwd, deleted_at
+                head_seq, next_position, active_turn_id, usage, todo, cwd, node_id, deleted_at
             from session
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)";
         let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
@@ -120,7 +120,7 @@ impl Rows<'_> {
     pub(super) async fn write_session(&mut self, session: &SessionRecord, at: Timestamp) -> Result<(), StoreError> {
         const SQL: &str = "
             update session set status = $3, head_seq = $4, next_position = $5, active_turn_id = $6, usage = $7,
-                todo = $8, cwd = $9, updated_at = $10
+                todo = $8, cwd = $9, updated_at = $10, node_id = $11
             where tenant_id = $1 and session_id = $2";
         let args = [
             self.tenant.into(),
@@ -133,6 +133,7 @@ impl Rows<'_> {
             Arg::from(&session.todo),
             Arg::from(&session.cwd),
             at.into(),
+            session.node_id.into(),
         ];
         self.conn.execute(SQL, &args).await?;
         Ok(())
@@ -314,6 +315,7 @@ impl Rows<'_> {
             usage: row.json("usage")?,
             todo: row.text("todo")?,
             cwd: row.opt_text("cwd")?,
+            node_id: row.opt_id("node_id")?,
             deleted_at: row.opt_timestamp("deleted_at")?,
         })
     }

@@ -12,6 +12,7 @@ use super::engine::Engine;
 use super::owner::{Change, Gone, Owned, cancel_outcome};
 use super::run::{KILL_PATIENCE, TOGETHER, ending, timed_out};
 use super::watch::{Signal, Watch};
+use super::world::standing;
 use crate::model::call::CallStatus;
 use crate::model::id::CallId;
 use crate::tool::budget::Budget;
@@ -122,7 +123,7 @@ impl InFlight {
                 session_id: owned.state.session.session_id,
                 call_id: id,
                 arguments: record.effective_arguments().clone(),
-                cwd: cwd.map_or_else(|| scene.workspace.clone(), std::path::PathBuf::from),
+                cwd: standing(&scene.workspace, cwd).to_owned(),
                 todo: owned.state.session.todo.clone(),
                 pen: owned.drafts.pen(),
                 cancel: self.cancel.child_token(),

@@ -19,7 +19,7 @@ use crate::base::Clock;
 use crate::live::hub::Hub;
 use crate::model::approval::{OnAsk, OnExpiry};
 use crate::model::grant::Grant;
-use crate::model::id::{ProcessId, SessionId, TenantId, TurnId};
+use crate::model::id::{NodeId, ProcessId, SessionId, TenantId, TurnId};
 use crate::model::record::{SessionRecord, TurnRecord};
 use crate::model::session::ApprovalMode;
 use crate::provider::Provider;
@@ -93,6 +93,9 @@ pub struct Parts {
     pub provider: Provider,
     pub settings: Settings,
     pub process: ProcessId,
+    pub node: NodeId,
+    /// Every process sees the same data directory (`server.data_dir_shared`).
+    pub shared: bool,
 }
 
 /// A turn whose owner task lives in this process.
@@ -107,6 +110,8 @@ pub(super) struct Scene {
     pub rules: Rules,
     pub workspace: std::path::PathBuf,
     pub model: String,
+    /// Only another process may run the session's turns.
+    pub elsewhere: bool,
 }
 
 impl Engine {
@@ -148,6 +153,13 @@ impl Engine {
 
     pub fn process(&self) -> ProcessId {
         self.0.parts.process
+    }
+
+    /// The session's files lie in a data directory that this process does not
+    /// have: only a process that has it may run its turns.
+    pub fn is_elsewhere(&self, node: Option<NodeId>) -> bool {
+        let parts = &self.0.parts;
+        !parts.shared && node.is_some_and(|node| node != parts.node)
     }
 
     pub(super) fn provider(&self) -> &Provider {
@@ -274,6 +286,7 @@ impl Engine {
             tools: self.selected(&selection),
             rules: self.rules(session, turn),
             workspace: parts.host.workspace_path(session.tenant_id, session.session_id),
+            elsewhere: self.is_elsewhere(session.node_id),
             model: turn
                 .options
                 .model
@@ -332,7 +345,8 @@ impl Engine {
         World {
             now: self.clock().now(),
             ids: self.clock(),
-            owner: (!self.is_draining()).then_some(self.process()),
+            owner: (!self.is_draining() && !scene.elsewhere).then_some(self.process()),
+            node: self.0.parts.node,
             tools: &scene.tools,
             host: self.host(),
             workspace: scene.workspace.clone(),

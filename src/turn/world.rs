@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::base::{Clock, Id, Timestamp, id::Kind};
 use crate::model::approval::{OnAsk, OnExpiry};
 use crate::model::grant::Grant;
-use crate::model::id::ProcessId;
+use crate::model::id::{NodeId, ProcessId};
 use crate::model::session::ApprovalMode;
 use crate::tool::session_tools::SessionTools;
 use crate::tool::{Host, Place};
@@ -35,6 +35,8 @@ pub struct World<'a> {
     /// Who owns a turn that runs from now on; `None` while draining: the turn is
     /// left for another process.
     pub owner: Option<ProcessId>,
+    /// The data directory that is used here.
+    pub node: NodeId,
     pub tools: &'a SessionTools,
     pub host: &'a Host,
     pub workspace: PathBuf,
@@ -47,13 +49,20 @@ impl World<'_> {
         Id::new(self.ids)
     }
 
-    /// The place of a session that stands in `cwd`.
+    /// The place of a session that stands in `cwd`; one outside the workspace
+    /// is a trace of a data directory that moved, and counts as none.
     pub fn place<'p>(&'p self, cwd: Option<&'p str>, backend: &'p str) -> Place<'p> {
-        let cwd = cwd.map_or(self.workspace.as_path(), Path::new);
+        let cwd = standing(&self.workspace, cwd);
         Place {
             workspace: &self.workspace,
             cwd,
             backend,
         }
     }
+}
+
+/// Where a session stands, absolute.
+pub fn standing<'p>(workspace: &'p Path, cwd: Option<&'p str>) -> &'p Path {
+    let within = cwd.map(Path::new).filter(|cwd| cwd.starts_with(workspace));
+    within.unwrap_or(workspace)
 }

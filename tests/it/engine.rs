@@ -9,6 +9,7 @@ use hermes_server::model::approval::{ApprovalStatus, Choice};
 use hermes_server::model::call::CallStatus;
 use hermes_server::model::event::EventBody;
 use hermes_server::model::message::{Role, text_of};
+use hermes_server::model::problem::ProblemCode;
 use hermes_server::model::turn::TurnStatus;
 use hermes_server::store::Fate;
 use hermes_server::turn::requests::AnswerRequest;
@@ -271,6 +272,34 @@ fn commits_are_as_few_as_promised() {
         let read = "/tool read_file {\"path\": \"none\"}\n/tool read_file {\"path\": \"nothing\"}";
         let parallel = commits(&format!("{read}\n/then\n/say done")).await;
         assert_eq!(parallel, ["create_turn", "answer", "results", "answer"]);
+        server.stop().await;
+    });
+}
+
+/// The embedded store lies in the data directory itself, so only Postgres can
+/// outlive one.
+#[test]
+fn a_turn_whose_data_directory_is_gone_is_given_up_and_the_session_goes_on() {
+    on_both(async |mut place| {
+        if !place.is_postgres() {
+            return;
+        }
+        place.config.lease.duration = std::time::Duration::from_millis(200);
+        let server = place.start().await;
+        let session = server.session().await.id;
+        let turn = server.turn(session, "/tokens 5 5\n/sleep 60000").await.turn;
+        server.wait_for(session, |body| matches!(body, EventBody::MessageDelta(_))).await;
+        server.crash().await;
+        place.config.server.data_dir = place.directory.join("another");
+        let server = place.start().await;
+        let frames = server.frames(session, turn.id).await;
+        let EventBody::TurnFailed(failed) = &frames.last().unwrap().event.body else {
+            panic!("{:?}", names(&frames))
+        };
+        assert_eq!(failed.turn.error.as_ref().unwrap().code, ProblemCode::EnvironmentLost);
+        let next = server.turn(session, &mark("a")).await.turn;
+        assert_eq!(names(&server.frames(session, next.id).await).last().unwrap(), "turn.completed");
+        assert_eq!(lines(&server.workspace(session).join("a")), 1);
         server.stop().await;
     });
 }

@@ -70,6 +70,7 @@ impl Engine {
             usage: Usage::default(),
             todo: "[]".to_owned(),
             cwd: None,
+            node_id: None,
             deleted_at: None,
         }
     }

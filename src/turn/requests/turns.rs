@@ -9,7 +9,7 @@ use crate::model::approval::ApprovalStatus;
 use crate::model::id::{ApprovalId, SessionId, TenantId, TurnId};
 use crate::model::problem::{Problem, ProblemCode};
 use crate::model::record::{Progress, SessionRecord, TurnRecord};
-use crate::model::turn::{OnBusy, Turn, TurnStatus, Usage};
+use crate::model::turn::{OnBusy, StopReason, Turn, TurnStatus, Usage};
 use crate::store::{Rows, Scope, StoreError};
 use crate::turn::commit::{self, Carried};
 use crate::turn::engine::Engine;
@@ -121,6 +121,22 @@ impl Engine {
 
     /// Takes over a turn whose owner is gone, if it is still as it was seen.
     pub async fn take_over(&self, tenant: TenantId, session: SessionId, turn: TurnId, epoch: i64) -> Verdict<bool> {
+        self.claim(tenant, session, turn, epoch, Claim::GoOn).await
+    }
+
+    /// Ends a turn whose files lay in a data directory that does not come back.
+    pub async fn give_up(&self, tenant: TenantId, session: SessionId, turn: TurnId, epoch: i64) -> Verdict<bool> {
+        self.claim(tenant, session, turn, epoch, Claim::EnvironmentLost).await
+    }
+
+    async fn claim(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+        turn: TurnId,
+        epoch: i64,
+        claim: Claim,
+    ) -> Verdict<bool> {
         let engine = self.clone();
         let scope = self.store().scope(tenant);
         let taken = scope.write("takeover", move |mut rows| {
@@ -134,11 +150,20 @@ impl Engine {
                 if turn.status != TurnStatus::Running || turn.epoch != epoch {
                     return Ok(None);
                 }
-                let cancelled = turn.cancel_requested;
-                let state = commit::load(&mut rows, record, turn).await?;
-                let carried = commit::carry_out(&mut rows, &engine, state, None, |step| match cancelled {
-                    false => step.take_over(),
-                    true => step.end(cancel_outcome(), Vec::new(), None),
+                let end = match (turn.cancel_requested, claim) {
+                    (true, _) => Some(cancel_outcome()),
+                    (false, Claim::EnvironmentLost) => Some(environment_lost()),
+                    (false, Claim::GoOn) if engine.is_elsewhere(record.node_id) => return Ok(None),
+                    (false, Claim::GoOn) => None,
+                };
+                let mut state = commit::load(&mut rows, record, turn).await?;
+                if claim == Claim::EnvironmentLost {
+                    // The next turn begins with an empty workspace, anywhere.
+                    (state.session.node_id, state.session.cwd) = (None, None);
+                }
+                let carried = commit::carry_out(&mut rows, &engine, state, None, |step| match end {
+                    None => step.take_over(),
+                    Some(outcome) => step.end(outcome, Vec::new(), None),
                 });
                 carried.await.map(Some)
             })
@@ -147,6 +172,22 @@ impl Engine {
         self.spawn_own(tenant, carried);
         Ok(true)
     }
+}
+
+/// What becomes of a turn without an owner.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Claim {
+    GoOn,
+    EnvironmentLost,
+}
+
+fn environment_lost() -> Outcome {
+    let problem = Problem::new(
+        ProblemCode::EnvironmentLost,
+        "the data directory with the session's files belongs to a server that is gone; the next turn begins with an \
+         empty workspace",
+    );
+    Outcome::failed(StopReason::EnvironmentLost, problem)
 }
 
 /// A turn before it is begun or queued.

@@ -26,6 +26,11 @@ impl Step<'_> {
     /// The turn starts on this process; its input becomes a message.
     pub fn begin(&mut self) {
         let now = self.world.now;
+        if self.world.owner.is_some() && self.state.session.node_id != Some(self.world.node) {
+            // The files begin here; where it stood elsewhere means nothing.
+            self.state.session.node_id = Some(self.world.node);
+            self.state.session.cwd = None;
+        }
         let turn = &mut self.state.turn;
         turn.status = TurnStatus::Running;
         turn.owner = self.world.owner;
