@@ -22,6 +22,10 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = Strict::deserialize(&mut reader).and_then(|Strict(value)| reader.end().map(|()| value));
     let value = value.map_err(|error| Failure::field("", format!("it is not valid JSON: {error}")))?;
+    // Serde would take a list for the fields of an object in their order.
+    if !value.is_object() {
+        return Err(Failure::field("", "expected a JSON object"));
+    }
     serde_path_to_error::deserialize(value).map_err(|error| {
         let pointer = pointer(error.path());
         Failure::field(&pointer, error.into_inner().to_string())
@@ -156,7 +160,7 @@ mod tests {
             ),
             (r#"{"nme": "a"}"#, "/nme", "unknown field `nme`, expected one of `name`"),
             ("{}", "", "missing field `name`"),
-            ("[]", "", "expected struct"),
+            (r#"["a"]"#, "", "expected a JSON object"),
             (r#"{"name": "a""#, "", "not valid JSON: EOF"),
             (r#"{"name": "a"} x"#, "", "trailing characters at line 1 column 15"),
             (r#"{"name": "\ud800"}"#, "", "not valid JSON"),

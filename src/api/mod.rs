@@ -92,3 +92,25 @@ fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
     };
     Failure::internal(format!("a handler panicked: {said}")).into_response()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_failure_that_shows_nothing_of_it() {
+        for panic in [
+            Box::new("secret") as Box<dyn Any + Send>,
+            Box::new("secret".to_owned()),
+            Box::new(5),
+        ] {
+            let response = panicked(panic);
+            let failure = response.extensions().get::<Failure>().unwrap();
+            assert_eq!(
+                (response.status().as_u16(), failure.problem().code),
+                (500, ProblemCode::Internal)
+            );
+            assert!(!failure.problem().detail.contains("secret"));
+        }
+    }
+}

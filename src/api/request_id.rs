@@ -37,7 +37,8 @@ pub(super) async fn layer(State(state): State<ApiState>, mut request: Request, n
         tenant = tracing::field::Empty,
     );
     request.extensions_mut().insert(Current(id.clone()));
-    let mut response = next.run(request).instrument(span).await;
+    let mut response = next.run(request).instrument(span.clone()).await;
+    tracing::debug!(parent: &span, status = response.status().as_u16(), "answered");
     response.headers_mut().insert(HEADER, id);
     response
 }

@@ -43,6 +43,9 @@ pub struct Follower {
     bell: BellReceiver,
     drafts: Reader,
     cursor: Cursor,
+    /// All that concerns this follower was read up to this event, which may be
+    /// one that concerns it not.
+    seen: i64,
     waiting: VecDeque<Frame>,
     /// The log may hold more than was read.
     behind: bool,
@@ -58,6 +61,7 @@ impl Follow {
             bell: self.scope.store().bell().subscribe(self.session),
             drafts: self.hub.read(self.session),
             cursor: self.cursor,
+            seen: self.cursor.seq,
             waiting: VecDeque::new(),
             behind: true,
             greeted: false,
@@ -145,6 +149,11 @@ impl Follower {
         for event in events {
             cursor = self.take_event(cursor, event);
         }
+        self.seen = if self.behind {
+            cursor.seq
+        } else {
+            head_seq.max(cursor.seq)
+        };
         Ok(true)
     }
 
@@ -153,7 +162,8 @@ impl Follower {
         let mut cursor = from;
         let ends = ends(&event.body);
         if let Some(ends) = ends {
-            let (turn, frames) = self.drafts.frames(self.follow.turn, cursor.seq, cursor.d, Some(&ends));
+            let seen = self.seen.max(cursor.seq);
+            let (turn, frames) = self.drafts.frames(self.follow.turn, seen, cursor.d, Some(&ends));
             for frame in frames {
                 cursor.d = frame.d;
                 let event = self.live(turn, frame.body, Some(cursor));
@@ -177,9 +187,7 @@ impl Follower {
 
     /// Queues live frames that are new; `true` if there are any.
     fn take_drafts(&mut self) -> bool {
-        let (turn, frames) = self
-            .drafts
-            .frames(self.follow.turn, self.cursor.seq, self.cursor.d, None);
+        let (turn, frames) = self.drafts.frames(self.follow.turn, self.seen, self.cursor.d, None);
         for frame in frames {
             let cursor = Cursor {
                 seq: self.cursor.seq,

@@ -3,9 +3,11 @@
 
 use crate::api::failure::Failure;
 use crate::model::message::Part;
-use crate::model::session::Metadata;
+use crate::model::session::{EnvironmentSpec, Metadata};
 use crate::model::turn::TurnLimits;
 
+/// Where commands run.
+const BACKEND: &str = "local";
 const MAX_TITLE_CHARS: usize = 256;
 /// DESIGN 3.
 const MAX_EXTERNAL_ID_CHARS: usize = 256;
@@ -58,6 +60,15 @@ pub(super) fn metadata(metadata: &Metadata) -> Result<(), Failure> {
         return Err(Failure::field("/metadata", detail));
     }
     Ok(())
+}
+
+/// A session is never moved to another backend than the one it names.
+pub(super) fn environment(spec: &EnvironmentSpec) -> Result<(), Failure> {
+    if spec.backend == BACKEND {
+        return Ok(());
+    }
+    let detail = format!("this server offers the backend `{BACKEND}` only");
+    Err(Failure::field("/environment/backend", detail))
 }
 
 /// A turn begins with something said or shown.

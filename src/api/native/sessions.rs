@@ -91,6 +91,7 @@ fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Res
 impl NewSession {
     fn checked(self, user_id: String, toolsets: &[String]) -> Result<CreateSession, Failure> {
         bounds::session_texts(&self.title, &self.external_id, &self.model, &self.instructions)?;
+        bounds::environment(&self.environment)?;
         bounds::metadata(&self.metadata)?;
         let mut selection = self.toolsets;
         let preset = match (self.preset, toolsets.split_first()) {

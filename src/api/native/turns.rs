@@ -26,8 +26,10 @@ use crate::model::event::Event;
 use crate::model::id::{SessionId, TurnId};
 use crate::model::principal::Scope;
 use crate::model::problem::{Problem, ProblemCode};
+use crate::model::session::ToolsetSelection;
 use crate::model::turn::{OnDisconnect, Turn, TurnStatus};
-use crate::turn::requests::CreatedTurn;
+use crate::tool::registry::Selection;
+use crate::turn::requests::{CreatedTurn, EngineError};
 
 use super::new_turn::TurnRequest;
 use super::streams;
@@ -88,6 +90,7 @@ pub(super) async fn create_turn(
     let request: TurnRequest = payload.json().await?;
     let on_disconnect = request.on_disconnect();
     let new = request.checked(&caller.principal)?;
+    known_toolsets(&state, new.options.toolsets.as_ref())?;
     // Whoever asked to be told at once has no connection to lose.
     let held = on_disconnect == OnDisconnect::Cancel && (wanted == Wanted::Stream || patience.is_some());
     let (maker, scope) = (state.clone(), caller.scope.clone());
@@ -98,7 +101,7 @@ pub(super) async fn create_turn(
         } else {
             Leash::none()
         };
-        Ok::<_, crate::turn::requests::EngineError>((created, leash))
+        Ok::<_, EngineError>((created, leash))
     });
     let (CreatedTurn { turn, first_seq }, leash) = created.await?;
     let place = Place::of(&turn);
@@ -110,6 +113,19 @@ pub(super) async fn create_turn(
         Some(patience) => waited(&state, &caller, &turn, patience, leash).await,
         None => Ok(taken(&place, turn)),
     }
+}
+
+/// A turn's own selection is refused as a session's is: a name that nobody
+/// knows would leave the turn without tools.
+fn known_toolsets(state: &ApiState, turn: Option<&ToolsetSelection>) -> Result<(), Failure> {
+    let selection = Selection {
+        turn,
+        ..Selection::default()
+    };
+    let selected = state.engine.registry().select(&selection, state.engine.host());
+    selected
+        .map(drop)
+        .map_err(|unknown| Failure::field("/toolsets", unknown.to_string()))
 }
 
 fn patience(wanted: Wanted, wait: Option<u64>) -> Result<Option<Duration>, Failure> {

@@ -29,7 +29,8 @@ async fn only_json_that_says_what_is_known_is_taken() {
     for (body, pointer) in [
         ("", ""),
         ("{", ""),
-        ("[1]", ""),
+        (r#"["title"]"#, ""),
+        (r#"{"environment": {"backend": "docker"}}"#, "/environment/backend"),
         (r#"{"titel": "x"}"#, "/titel"),
         (r#"{"title": 5}"#, "/title"),
         (r#"{"title": "a", "title": "b"}"#, ""),

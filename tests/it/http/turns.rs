@@ -153,11 +153,8 @@ fn a_streamed_turn_can_be_read_again_from_any_frame() {
         assert_eq!(frames[1].event, "turn.started");
         assert_eq!(frames.last().unwrap().event, "turn.completed");
         assert!(frames.iter().all(|frame| frame.id.is_some()));
-        let text: String = frames
-            .iter()
-            .filter(|frame| frame.event == "message.delta")
-            .map(|frame| frame.data["data"]["text"].as_str().unwrap())
-            .collect();
+        let text = frames.iter().rfind(|frame| frame.event == "message.completed").unwrap();
+        let text = &text.data["data"]["message"]["content"][0]["text"];
         assert_eq!(text, "one two three");
 
         let durable: Vec<&str> = types(&frames).into_iter().filter(|event| !is_live(event)).collect();
@@ -192,6 +189,32 @@ fn a_streamed_turn_can_be_read_again_from_any_frame() {
 
 fn is_live(event: &str) -> bool {
     event.ends_with("delta") || event == "message.started"
+}
+
+/// What a viewer of one turn is shown while the model writes, and again after a
+/// break, is the stored text byte for byte.
+#[tokio::test]
+async fn pieces_of_a_turn_in_flight_join_to_its_text() {
+    let mut place = Place::sqlite();
+    let web = place.serve().await;
+    let session = web.session().await;
+    let request = web.request(Method::POST, &format!("{session}/turns"));
+    let mut stream = web.stream(request.json(&json!({"input": "/tokens 40 40"}))).await;
+    let turn = stream.response_headers["content-location"].to_str().unwrap().to_owned();
+    let mut seen = vec![stream.until("message.delta").await, stream.until("message.delta").await];
+    drop(stream);
+    let last = seen.last().unwrap().id.clone().unwrap();
+    let request = web
+        .request(Method::GET, &format!("{turn}/stream"))
+        .header("last-event-id", last);
+    seen.extend(web.stream(request).await.rest().await);
+    let pieces = seen.iter().filter(|frame| frame.event == "message.delta");
+    let joined: String = pieces
+        .map(|frame| frame.data["data"]["text"].as_str().unwrap())
+        .collect();
+    let whole = seen.iter().rfind(|frame| frame.event == "message.completed").unwrap();
+    assert_eq!(whole.data["data"]["message"]["content"][0]["text"], joined);
+    web.stop().await;
 }
 
 #[tokio::test]
@@ -241,6 +264,10 @@ async fn a_client_says_what_it_can_read() {
         )
         .await
     };
+    let unknown = json!({"input": "hi", "toolsets": {"enabled": ["flie"]}});
+    let refused = web.post(&format!("{session}/turns"), unknown).await;
+    refused.is_problem(400, "invalid_request");
+    assert_eq!(refused.body["errors"][0]["pointer"], "/toolsets");
     with("text/html", "").await.is_problem(406, "not_acceptable");
     with("text/event-stream", "?wait=1")
         .await
