@@ -15,5 +15,6 @@ mod floors;
 mod harness;
 mod migrations;
 mod races;
+mod resume;
 mod sandbox;
 mod tools;

@@ -15,7 +15,7 @@ use hermes_server::model::turn::{OnBusy, TurnStatus};
 use hermes_server::turn::requests::{AnswerRequest, CreateSession, EngineError, NewTurn};
 
 use crate::harness::script::{check_log, check_transcript, guarded, is_terminal, mark, terminal, terminal_events};
-use crate::harness::{PATIENCE, Server, lines, new_session, new_turn, on_both, until};
+use crate::harness::{PATIENCE, Server, lines, name, names, new_session, new_turn, on_both, until};
 
 /// Small pauses in an order that a seed fixes.
 struct Dice(u64);
@@ -77,16 +77,19 @@ async fn asked(server: &Server, session: SessionId) -> Approval {
 async fn settled(server: &Server, session: SessionId, turns: usize, marks: &[(&str, usize)]) -> Vec<TurnStatus> {
     let mut ended = Vec::new();
     let mut follower = server.follow(session, None, Cursor::default());
+    let mut seen = Vec::new();
     while ended.len() < turns {
         let frames = until(&mut follower, is_terminal).await;
         let last = frames.last().unwrap();
         ended.push(status(&last.event.body));
+        seen.extend(frames);
     }
     drop(follower);
     check_transcript(&server.messages(session).await);
     let log = server.log(session).await;
     check_log(&log);
-    assert_eq!(terminal_events(&log), turns);
+    let stored: Vec<String> = log.iter().map(name).collect();
+    assert_eq!(terminal_events(&log), turns, "seen: {:?}, stored: {stored:?}", names(&seen));
     for (name, at_most) in marks {
         let ran = lines(&server.workspace(session).join(name));
         assert!(ran <= *at_most, "`{name}` ran {ran} times");
@@ -469,4 +472,33 @@ fn a_full_queue_runs_in_order_while_some_of_it_is_cancelled() {
         quiet(&server).await;
         server.stop().await;
     });
+}
+
+#[test]
+fn reads_that_are_cut_off_leave_nothing_stale_behind() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let mut dice = Dice(12);
+        for _ in 0..60 {
+            // Viewers and owners stop waiting for their reads all the time.
+            let session = server.session().await.id;
+            for _ in 0..5 {
+                cut_off(server.log(session), Duration::from_micros(dice.roll(900))).await;
+            }
+            let made = server.session().await.id;
+            let looks = (0..12).map(|_| rows_of(&server, made));
+            let seen = futures::future::join_all(looks).await;
+            assert!(seen.iter().all(|seen| *seen), "a read looked into the past: {seen:?}");
+        }
+        server.stop().await;
+    });
+}
+
+/// Polls a future for a while, finer than timers are, and drops it.
+async fn cut_off(future: impl Future, span: Duration) {
+    let until = tokio::time::Instant::now() + span;
+    let mut future = std::pin::pin!(future);
+    while tokio::time::Instant::now() < until && futures::poll!(&mut future).is_pending() {
+        tokio::task::yield_now().await;
+    }
 }
