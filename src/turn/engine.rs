@@ -217,7 +217,13 @@ impl Engine {
     /// Runs a request to its end even if whoever asked goes away: a turn that
     /// it claimed in a committed transaction must also be run.
     pub(super) async fn whole<T: Send + 'static>(&self, request: impl Future<Output = T> + Send + 'static) -> T {
-        match self.0.tasks.spawn(request).await.map_err(tokio::task::JoinError::try_into_panic) {
+        match self
+            .0
+            .tasks
+            .spawn(request)
+            .await
+            .map_err(tokio::task::JoinError::try_into_panic)
+        {
             Ok(verdict) => verdict,
             Err(Ok(panic)) => std::panic::resume_unwind(panic),
             // Nobody aborts it but the end of the runtime.

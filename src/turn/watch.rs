@@ -126,7 +126,13 @@ impl Look {
         if pause {
             tokio::time::sleep(AWAY_PAUSE).await;
         }
-        let Self { session, turn, epoch, known_seq, .. } = self;
+        let Self {
+            session,
+            turn,
+            epoch,
+            known_seq,
+            ..
+        } = self;
         let read = self.scope.read(move |mut rows| {
             Box::pin(async move {
                 let Some(record) = rows.session_record_even_deleted(session).await? else {

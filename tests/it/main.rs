@@ -11,6 +11,7 @@
 
 mod crash;
 mod engine;
+mod failures;
 mod floors;
 mod harness;
 mod migrations;

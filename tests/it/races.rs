@@ -89,7 +89,12 @@ async fn settled(server: &Server, session: SessionId, turns: usize, marks: &[(&s
     let log = server.log(session).await;
     check_log(&log);
     let stored: Vec<String> = log.iter().map(name).collect();
-    assert_eq!(terminal_events(&log), turns, "seen: {:?}, stored: {stored:?}", names(&seen));
+    assert_eq!(
+        terminal_events(&log),
+        turns,
+        "seen: {:?}, stored: {stored:?}",
+        names(&seen)
+    );
     for (name, at_most) in marks {
         let ran = lines(&server.workspace(session).join(name));
         assert!(ran <= *at_most, "`{name}` ran {ran} times");
@@ -99,7 +104,9 @@ async fn settled(server: &Server, session: SessionId, turns: usize, marks: &[(&s
 
 fn status(body: &EventBody) -> TurnStatus {
     match body {
-        EventBody::TurnCompleted(data) | EventBody::TurnFailed(data) | EventBody::TurnCancelled(data) => data.turn.status,
+        EventBody::TurnCompleted(data) | EventBody::TurnFailed(data) | EventBody::TurnCancelled(data) => {
+            data.turn.status
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -112,7 +119,11 @@ async fn quiet(server: &Server) {
         }
     };
     if tokio::time::timeout(PATIENCE, still).await.is_err() {
-        panic!("{} turns run, {} channels are held", server.engine.executing(), server.engine.hub().len());
+        panic!(
+            "{} turns run, {} channels are held",
+            server.engine.executing(),
+            server.engine.hub().len()
+        );
     }
 }
 
@@ -145,7 +156,11 @@ fn a_cancel_right_after_the_start_is_never_missed() {
             let session = server.session().await.id;
             let turn = server.turn(session, "/sleep 60000\n/say never").await.turn;
             dice.pause(1500).await;
-            server.engine.cancel_turn(&server.scope, session, turn.id).await.unwrap();
+            server
+                .engine
+                .cancel_turn(&server.scope, session, turn.id)
+                .await
+                .unwrap();
             let ended = settled(&server, session, 1, &[]).await;
             assert_eq!(ended, [TurnStatus::Cancelled]);
         }
@@ -185,16 +200,28 @@ fn an_answer_and_the_end_of_a_sibling_at_the_same_time() {
         let mut dice = Dice(3);
         for round in 0..12 {
             let session = server.session().await.id;
-            let script = format!("{}\n{}\n{}\n/then\n/say done", terminal("sleep 0.05; echo ran >> a"), guarded("b"), mark("c"));
+            let script = format!(
+                "{}\n{}\n{}\n/then\n/say done",
+                terminal("sleep 0.05; echo ran >> a"),
+                guarded("b"),
+                mark("c")
+            );
             server.turn(session, &script).await;
             let approval = asked(&server, session).await;
             tokio::time::sleep(Duration::from_millis(40)).await;
             dice.pause(60_000).await;
             let choice = if round % 3 == 0 { Choice::Deny } else { Choice::Once };
-            server.engine.decide(&server.scope, approval.id, answer(choice)).await.unwrap();
+            server
+                .engine
+                .decide(&server.scope, approval.id, answer(choice))
+                .await
+                .unwrap();
             let ended = settled(&server, session, 1, &[("a", 1), ("b", 1), ("c", 1)]).await;
             assert_eq!(ended, [TurnStatus::Completed]);
-            let ran: Vec<usize> = ["a", "b", "c"].iter().map(|name| lines(&server.workspace(session).join(name))).collect();
+            let ran: Vec<usize> = ["a", "b", "c"]
+                .iter()
+                .map(|name| lines(&server.workspace(session).join(name)))
+                .collect();
             assert_eq!(ran, [1, usize::from(choice.allows()), 1]);
         }
         quiet(&server).await;
@@ -209,12 +236,18 @@ fn an_answer_and_a_cancel_at_the_same_time() {
         let mut dice = Dice(4);
         for _ in 0..15 {
             let session = server.session().await.id;
-            let turn = server.turn(session, &format!("{}\n/then\n/say done", guarded("a"))).await.turn;
+            let turn = server
+                .turn(session, &format!("{}\n/then\n/say done", guarded("a")))
+                .await
+                .turn;
             let approval = asked(&server, session).await;
             let (early, late) = (dice.pause(4000), dice.pause(4000));
             let decide = async {
                 early.await;
-                server.engine.decide(&server.scope, approval.id, answer(Choice::Once)).await
+                server
+                    .engine
+                    .decide(&server.scope, approval.id, answer(Choice::Once))
+                    .await
             };
             let cancel = async {
                 late.await;
@@ -225,9 +258,16 @@ fn an_answer_and_a_cancel_at_the_same_time() {
             let lost = refused(decided);
             let ended = settled(&server, session, 1, &[("a", 1)]).await;
             if let Some(code) = lost {
-                assert!(matches!(code, ProblemCode::ApprovalResolved | ProblemCode::TurnNotActive), "{code:?}");
+                assert!(
+                    matches!(code, ProblemCode::ApprovalResolved | ProblemCode::TurnNotActive),
+                    "{code:?}"
+                );
                 assert_eq!(ended, [TurnStatus::Cancelled]);
-                assert_eq!(lines(&server.workspace(session).join("a")), 0, "refused and run all the same");
+                assert_eq!(
+                    lines(&server.workspace(session).join("a")),
+                    0,
+                    "refused and run all the same"
+                );
             }
         }
         quiet(&server).await;
@@ -242,7 +282,9 @@ fn of_two_conflicting_answers_exactly_one_wins() {
         let mut dice = Dice(5);
         for _ in 0..15 {
             let session = server.session().await.id;
-            server.turn(session, &format!("{}\n/then\n/say done", guarded("a"))).await;
+            server
+                .turn(session, &format!("{}\n/then\n/say done", guarded("a")))
+                .await;
             let approval = asked(&server, session).await;
             let (one, two) = (dice.pause(2000), dice.pause(2000));
             let give = async |pause: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>, choice| {
@@ -290,13 +332,21 @@ fn a_cancel_at_the_end_is_either_before_it_or_after_it() {
             let turn = server.turn(session, "/say one").await.turn;
             let queued = server.enqueue(session, "/say two").await.turn;
             dice.pause(5000).await;
-            let told = server.engine.cancel_turn(&server.scope, session, turn.id).await.unwrap();
+            let told = server
+                .engine
+                .cancel_turn(&server.scope, session, turn.id)
+                .await
+                .unwrap();
             let ended = settled(&server, session, 2, &[]).await;
             if told.status.is_terminal() {
                 assert_eq!(ended[0], told.status);
             }
             assert_eq!(ended[1], TurnStatus::Completed);
-            let again = server.engine.cancel_turn(&server.scope, session, queued.id).await.unwrap();
+            let again = server
+                .engine
+                .cancel_turn(&server.scope, session, queued.id)
+                .await
+                .unwrap();
             assert_eq!(again.status, TurnStatus::Completed, "what is over stays as it is");
         }
         quiet(&server).await;
@@ -315,9 +365,15 @@ fn a_takeover_beside_the_owners_commits_repeats_nothing() {
             let turn = server.turn(session, &script).await.turn;
             for _ in 0..2 {
                 dice.pause(60_000).await;
-                let Some(epoch) = epoch(&server, session, turn.id).await else { break };
+                let Some(epoch) = epoch(&server, session, turn.id).await else {
+                    break;
+                };
                 dice.pause(3000).await;
-                server.engine.take_over(server.scope.tenant(), session, turn.id, epoch).await.unwrap();
+                server
+                    .engine
+                    .take_over(server.scope.tenant(), session, turn.id, epoch)
+                    .await
+                    .unwrap();
             }
             let ended = settled(&server, session, 1, &[("a", 1), ("b", 1), ("c", 1)]).await;
             assert_eq!(ended, [TurnStatus::Completed]);
@@ -329,7 +385,9 @@ fn a_takeover_beside_the_owners_commits_repeats_nothing() {
 
 /// The epoch of a turn that runs.
 async fn epoch(server: &Server, session: SessionId, turn: TurnId) -> Option<i64> {
-    let read = server.scope.read(move |mut rows| Box::pin(async move { rows.turn(session, turn).await }));
+    let read = server
+        .scope
+        .read(move |mut rows| Box::pin(async move { rows.turn(session, turn).await }));
     let record = read.await.unwrap().unwrap();
     (record.status == TurnStatus::Running).then_some(record.epoch)
 }
@@ -344,7 +402,9 @@ fn an_answer_at_the_moment_of_expiry_wins_or_is_refused_and_nothing_hangs() {
         for round in 0..16 {
             let on_expiry = if round % 2 == 0 { OnExpiry::Deny } else { OnExpiry::Halt };
             let session = expiring_session(&server, on_expiry).await;
-            server.turn(session, &format!("{}\n/then\n/say done", guarded("a"))).await;
+            server
+                .turn(session, &format!("{}\n/then\n/say done", guarded("a")))
+                .await;
             let approval = asked(&server, session).await;
             rounds.push((session, approval, dice.pause(30_000), on_expiry));
         }
@@ -353,14 +413,23 @@ fn an_answer_at_the_moment_of_expiry_wins_or_is_refused_and_nothing_hangs() {
             let due = approval.expires_at.unwrap();
             server.engine.clock().sleep_until(due.after(Duration::ZERO)).await;
             std::pin::pin!(pause).await;
-            let lost = refused(server.engine.decide(&server.scope, approval.id, answer(Choice::Once)).await);
+            let lost = refused(
+                server
+                    .engine
+                    .decide(&server.scope, approval.id, answer(Choice::Once))
+                    .await,
+            );
             let ended = settled(server, session, 1, &[("a", 1)]).await;
             let ran = lines(&server.workspace(session).join("a"));
             match lost {
                 None => assert_eq!((ended[0], ran), (TurnStatus::Completed, 1)),
                 Some(code) => {
                     assert_eq!(code, ProblemCode::ApprovalExpired);
-                    let end = if on_expiry == OnExpiry::Halt { TurnStatus::Cancelled } else { TurnStatus::Completed };
+                    let end = if on_expiry == OnExpiry::Halt {
+                        TurnStatus::Cancelled
+                    } else {
+                        TurnStatus::Completed
+                    };
                     assert_eq!((ended[0], ran), (end, 0));
                 }
             }
@@ -376,7 +445,9 @@ fn an_approval_expires_on_time_without_anybody_looking() {
         let server = place.start().await;
         for _ in 0..3 {
             let session = expiring_session(&server, OnExpiry::Deny).await;
-            server.turn(session, &format!("{}\n/then\n/say done", guarded("a"))).await;
+            server
+                .turn(session, &format!("{}\n/then\n/say done", guarded("a")))
+                .await;
             let due = asked(&server, session).await.expires_at.unwrap();
             settled(&server, session, 1, &[("a", 0)]).await;
             let late = server.engine.clock().now().since(due);
@@ -403,13 +474,18 @@ fn a_session_that_is_deleted_while_it_runs_is_gone_without_a_trace() {
             server.enqueue(session, "/say never").await;
             dice.pause(30_000).await;
             server.engine.delete_session(&server.scope, session).await.unwrap();
-            assert!(matches!(server.try_turn(session, "/say no").await, Err(EngineError::NotFound(_))));
+            assert!(matches!(
+                server.try_turn(session, "/say no").await,
+                Err(EngineError::NotFound(_))
+            ));
             let purged = async {
                 while rows_of(&server, session).await {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
             };
-            tokio::time::timeout(PATIENCE, purged).await.expect("the rows of a deleted session go");
+            tokio::time::timeout(PATIENCE, purged)
+                .await
+                .expect("the rows of a deleted session go");
             assert!(!server.workspace(session).exists());
         }
         quiet(&server).await;
@@ -428,7 +504,9 @@ fn an_idle_session_that_is_deleted_is_purged_at_once() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, purged).await.expect("the rows of a deleted session go");
+        tokio::time::timeout(PATIENCE, purged)
+            .await
+            .expect("the rows of a deleted session go");
         server.stop().await;
     });
 }
@@ -453,7 +531,14 @@ fn a_full_queue_runs_in_order_while_some_of_it_is_cancelled() {
             }
             let over = server
                 .engine
-                .create_turn(&server.scope, session, NewTurn { on_busy: OnBusy::Enqueue, ..new_turn("/say too many") })
+                .create_turn(
+                    &server.scope,
+                    session,
+                    NewTurn {
+                        on_busy: OnBusy::Enqueue,
+                        ..new_turn("/say too many")
+                    },
+                )
                 .await;
             assert_eq!(refused(over), Some(ProblemCode::QueueFull));
             for turn in turns.iter().skip(1).step_by(3) {

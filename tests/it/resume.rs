@@ -18,7 +18,7 @@ use crate::harness::script::{check_log, guarded, is_terminal, terminal};
 use crate::harness::{PATIENCE, Place, Server, names, on_both};
 
 /// Viewers beside each other, runs, and how many cuts all of them make at least.
-const VIEWERS: u64 = 24;
+const VIEWERS: u64 = 10;
 const RUNS: u64 = 2;
 const CUTS: usize = 500;
 
@@ -56,7 +56,11 @@ impl Rebuilt {
         if let Some(cursor) = frame.cursor {
             let hello = matches!(frame.event.body, EventBody::StreamHello(_));
             assert!(
-                if hello { cursor == self.cursor } else { self.cursor < cursor },
+                if hello {
+                    cursor == self.cursor
+                } else {
+                    self.cursor < cursor
+                },
                 "{cursor} after {}: {:?}",
                 self.cursor,
                 frame.event
@@ -70,7 +74,10 @@ impl Rebuilt {
             EventBody::MessageDelta(data) => self.text.entry(data.message_id).or_default().push_str(&data.text),
             EventBody::ReasoningDelta(data) => self.reasoning.entry(data.message_id).or_default().push_str(&data.text),
             EventBody::ToolCallOutputDelta(data) => {
-                assert!(self.begun.contains(&data.tool_call_id), "output of a call that did not start yet");
+                assert!(
+                    self.begun.contains(&data.tool_call_id),
+                    "output of a call that did not start yet"
+                );
             }
             body => {
                 self.durable(body);
@@ -117,7 +124,10 @@ struct Dice(u64);
 impl Dice {
     fn roll(&mut self, sides: u64) -> u64 {
         // An LCG with Knuth's constants; the high bits are the good ones.
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % sides
     }
 }
@@ -167,7 +177,9 @@ async fn play(server: &Server, session: SessionId) {
     let requested = server
         .wait_for(session, |body| matches!(body, EventBody::ApprovalRequested(_)))
         .await;
-    let EventBody::ApprovalRequested(data) = requested.body else { panic!() };
+    let EventBody::ApprovalRequested(data) = requested.body else {
+        panic!()
+    };
     tokio::time::sleep(Duration::from_millis(450)).await;
     let answer = AnswerRequest {
         choice: Choice::Once,
@@ -176,7 +188,11 @@ async fn play(server: &Server, session: SessionId) {
         stop_turn: false,
         by: "tester".to_owned(),
     };
-    server.engine.decide(&server.scope, data.approval.id, answer).await.unwrap();
+    server
+        .engine
+        .decide(&server.scope, data.approval.id, answer)
+        .await
+        .unwrap();
 }
 
 /// All frames from a cursor on, to the second turn's end.
@@ -200,7 +216,9 @@ async fn one_run(server: &Server, seed: u64) -> usize {
     let steady = steady_viewer(server, session);
     let cut = (0..VIEWERS).map(|number| cut_viewer(server, session, seed * 1000 + number));
     let all = async { tokio::join!(steady, futures::future::join_all(cut), play(server, session)) };
-    let (steady, cut, ()) = tokio::time::timeout(PATIENCE, all).await.expect("all viewers see the end");
+    let (steady, cut, ()) = tokio::time::timeout(PATIENCE, all)
+        .await
+        .expect("all viewers see the end");
     let messages = server.messages(session).await;
     check_steady(&steady, &messages);
     check_log(&server.log(session).await);
@@ -220,10 +238,17 @@ async fn one_run(server: &Server, seed: u64) -> usize {
 fn check_steady(steady: &Rebuilt, messages: &[Message]) {
     steady.check_pieces();
     let shown = names(&steady.frames).join(" ");
-    for wanted in ["reasoning.delta", "tool_call.output_delta", "approval.requested", "turn.queued"] {
+    for wanted in [
+        "reasoning.delta",
+        "tool_call.output_delta",
+        "approval.requested",
+        "turn.queued",
+    ] {
         assert!(shown.contains(wanted), "{wanted} is missing: {shown}");
     }
-    let said = messages.iter().filter(|message| message.role == hermes_server::model::message::Role::Assistant);
+    let said = messages
+        .iter()
+        .filter(|message| message.role == hermes_server::model::message::Role::Assistant);
     for message in said {
         let joined = steady.text.get(&message.id).map_or("", String::as_str);
         assert_eq!(joined, text_of(&message.content));
@@ -242,7 +267,10 @@ async fn check_replays(server: &Server, session: SessionId, steady: &Rebuilt, se
         let cursor = steady.frames[at].cursor.unwrap();
         let once = replay(server, session, cursor, last).await;
         assert_eq!(once, replay(server, session, cursor, last).await);
-        let seqs: Vec<i64> = once.iter().filter_map(|(cursor, _)| cursor.map(|cursor| cursor.seq)).collect();
+        let seqs: Vec<i64> = once
+            .iter()
+            .filter_map(|(cursor, _)| cursor.map(|cursor| cursor.seq))
+            .collect();
         assert_eq!(seqs, (cursor.seq + 1..=last).collect::<Vec<_>>());
     }
     let all = replay(server, session, Cursor::default(), last).await;
@@ -290,7 +318,11 @@ fn a_viewer_that_comes_after_the_end_of_a_cancelled_turn_is_shown_no_fragment() 
         crate::harness::until(&mut viewer, |body| matches!(body, EventBody::MessageStarted(_))).await;
         // This viewer never sees what is live: it reads the log when all is over.
         let log_reader = server.follow(session, None, Cursor::default());
-        server.engine.cancel_turn(&server.scope, session, turn.id).await.unwrap();
+        server
+            .engine
+            .cancel_turn(&server.scope, session, turn.id)
+            .await
+            .unwrap();
         crate::harness::until(&mut viewer, is_terminal).await;
         let mut log_reader = log_reader;
         crate::harness::until(&mut log_reader, is_terminal).await;
