@@ -151,9 +151,9 @@ impl Bodies {
         use EventType as T;
         let data = &event.data;
         Ok(match event.kind {
-            T::SessionCreated => EventBody::SessionCreated(self.session(data)?),
-            T::SessionUpdated => EventBody::SessionUpdated(self.session(data)?),
-            T::SessionStatus => EventBody::SessionStatus(self.session(data)?),
+            T::SessionCreated => EventBody::SessionCreated(self.session(event)?),
+            T::SessionUpdated => EventBody::SessionUpdated(self.session(event)?),
+            T::SessionStatus => EventBody::SessionStatus(self.session(event)?),
             T::TurnQueued => EventBody::TurnQueued(self.turn(data)?),
             T::TurnStarted => EventBody::TurnStarted(self.turn(data)?),
             T::TurnWaiting => EventBody::TurnWaiting(self.turn(data)?),
@@ -189,9 +189,11 @@ impl Bodies {
         })
     }
 
-    fn session(&self, data: &Value) -> Result<SessionData, StoreError> {
+    fn session(&self, event: &Stored) -> Result<SessionData, StoreError> {
         let session = self.session.as_ref().ok_or_else(missing)?;
-        overlaid(session, data).map(|session| SessionData { session })
+        let mut as_of = overlaid(session, &event.data)?;
+        as_of.head_seq = event.seq;
+        Ok(SessionData { session: as_of })
     }
 
     fn turn(&self, data: &Value) -> Result<TurnData, StoreError> {

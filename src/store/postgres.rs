@@ -142,6 +142,16 @@ impl Database {
         }
     }
 
+    /// BEGIN in a task of its own: the driver would give a connection whose
+    /// BEGIN was cut off back to the pool with the transaction still open, and
+    /// the next one would read a snapshot of the past in it.
+    async fn begun(&self, sql: String) -> Result<Result<Transaction<'static, Postgres>, sqlx::Error>, StoreError> {
+        let pool = self.pool.clone();
+        let begin = bounded(async move { Ok(pool.begin_with(AssertSqlSafe(sql)).await) });
+        let begun = self.tasks.spawn(begin).await;
+        begun.unwrap_or_else(|_| Err(StoreError::unavailable("a transaction could not be begun")))
+    }
+
     /// Opens a transaction, takes the role and names the tenant in one round
     /// trip. A pooled connection that died while idle fails here, before any
     /// work, so the next one is tried: at most all of them are dead.
@@ -160,8 +170,7 @@ impl Database {
         let sql = format!("{begin}{role}; select {named}");
         let mut spare = self.pool.size();
         loop {
-            let begun = bounded(async { Ok(self.pool.begin_with(AssertSqlSafe(sql.clone())).await) }).await?;
-            match begun {
+            match self.begun(sql.clone()).await? {
                 Err(error) if 0 < spare && is_dead_line(&error) => spare -= 1,
                 other => return Ok(other?),
             }

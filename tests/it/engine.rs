@@ -288,7 +288,9 @@ fn a_turn_whose_data_directory_is_gone_is_given_up_and_the_session_goes_on() {
         let server = place.start().await;
         let session = server.session().await.id;
         let turn = server.turn(session, "/tokens 5 5\n/sleep 60000").await.turn;
-        server.wait_for(session, |body| matches!(body, EventBody::MessageDelta(_))).await;
+        server
+            .wait_for(session, |body| matches!(body, EventBody::MessageDelta(_)))
+            .await;
         server.crash().await;
         place.config.server.data_dir = place.directory.join("another");
         let server = place.start().await;
@@ -298,7 +300,10 @@ fn a_turn_whose_data_directory_is_gone_is_given_up_and_the_session_goes_on() {
         };
         assert_eq!(failed.turn.error.as_ref().unwrap().code, ProblemCode::EnvironmentLost);
         let next = server.turn(session, &mark("a")).await.turn;
-        assert_eq!(names(&server.frames(session, next.id).await).last().unwrap(), "turn.completed");
+        assert_eq!(
+            names(&server.frames(session, next.id).await).last().unwrap(),
+            "turn.completed"
+        );
         assert_eq!(lines(&server.workspace(session).join("a")), 1);
         server.stop().await;
     });

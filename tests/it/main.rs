@@ -11,10 +11,12 @@
 
 mod crash;
 mod engine;
+mod failures;
 mod floors;
 mod harness;
 mod http;
 mod migrations;
 mod races;
+mod resume;
 mod sandbox;
 mod tools;

@@ -40,7 +40,9 @@ impl Engine {
                 }
                 rows.add_session(&row).await?;
                 let mut session = row.record;
-                rows.apply(&mut session, &told(EventType::SessionCreated, &json!({})), now)
+                let state = json!({"status": session.status, "required_actions": [], "active_turn_id": null,
+                    "usage": session.usage, "updated_at": now});
+                rows.apply(&mut session, &told(EventType::SessionCreated, &state), now)
                     .await?;
                 rows.session(id).await
             })
@@ -98,10 +100,17 @@ impl Engine {
                     return Ok(Err(taken()));
                 }
                 rows.patch_session(id, &patch).await?;
+                // What changes by itself stands in the event as it is now.
+                let Some(seen) = rows.session(id).await? else {
+                    return Ok(Err(EngineError::NotFound("session")));
+                };
+                let by_itself = json!({"status": seen.status, "required_actions": seen.required_actions,
+                    "active_turn_id": seen.active_turn_id, "usage": seen.usage});
                 let state = json!({"title": patch.title, "external_id": patch.external_id, "model": patch.model,
                     "instructions": patch.instructions, "preset": patch.preset, "toolsets": patch.toolsets,
                     "approvals": patch.approvals, "metadata": patch.metadata, "updated_at": now});
-                rows.apply(&mut record, &told(EventType::SessionUpdated, &changed_only(state)), now)
+                let state = merged(changed_only(state), by_itself);
+                rows.apply(&mut record, &told(EventType::SessionUpdated, &state), now)
                     .await?;
                 Ok(rows.session(id).await?.ok_or(EngineError::NotFound("session")))
             })
@@ -183,6 +192,16 @@ fn told(kind: EventType, state: &serde_json::Value) -> Writes {
     Writes {
         events: vec![event],
         ..Writes::default()
+    }
+}
+
+fn merged(state: serde_json::Value, more: serde_json::Value) -> serde_json::Value {
+    match (state, more) {
+        (serde_json::Value::Object(mut state), serde_json::Value::Object(more)) => {
+            state.extend(more);
+            state.into()
+        }
+        (state, _) => state,
     }
 }
 

@@ -65,14 +65,19 @@ impl Place {
 
     pub async fn postgres() -> Option<Self> {
         let server = std::env::var("TEST_DATABASE_URL").ok()?;
+        Some(Self::on_postgres(&server).await)
+    }
+
+    /// A database of its own on this server.
+    pub async fn on_postgres(server: &str) -> Self {
         let name = format!("it_{:032x}", Clock::system().uuid());
-        let mut link = sqlx::PgConnection::connect(&server).await.unwrap();
+        let mut link = sqlx::PgConnection::connect(server).await.unwrap();
         // The name is made of hexadecimal digits.
         link.execute(AssertSqlSafe(format!("create database {name}")))
             .await
             .unwrap();
         link.close().await.unwrap();
-        Some(Self::new(Some(with_database(&server, &name))))
+        Self::new(Some(with_database(server, &name)))
     }
 
     fn new(database: Option<String>) -> Self {
