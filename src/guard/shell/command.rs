@@ -147,9 +147,15 @@ impl Parser<'_> {
         };
         let mut redirects = Vec::new();
         let mut end = self.at;
-        // Redirects behind a function belong to its body.
-        let may_follow = !matches!(shape, Shape::Function { .. });
-        while may_follow {
+        if matches!(shape, Shape::Function { .. }) {
+            // Redirects behind a function belong to its body.
+            return Ok(Command {
+                shape,
+                redirects,
+                span: Span { start, end },
+            });
+        }
+        loop {
             self.skip_blanks();
             let Some(redirect) = self.redirect()? else { break };
             redirects.push(redirect);

@@ -27,6 +27,14 @@ impl Tracer<'_> {
         loop {
             let call = self.call(simple, redirects, span, place);
             let lasting = call.program.text.is_empty() && call.args.is_empty();
+            if call.is(&["eval", "source", "."]) || self.functions.contains_key(&call.program.text) {
+                // Code that runs in this shell sees the assignments before it.
+                let inner = Place {
+                    conditional: true,
+                    ..place.clone()
+                };
+                self.assign_all(simple, &inner, true);
+            }
             let feed = self.invoke(call, place, 0);
             if self.choice == 0 {
                 fed = feed;
@@ -140,6 +148,9 @@ impl Tracer<'_> {
                     known.then(|| values.into_iter().map(|value| value.text).collect())
                 }
             };
+            for text in content.iter().flatten() {
+                self.index_in(text, place.origin.place(assignment.span), place);
+            }
             let content = if assignment.index.is_some() { None } else { content };
             self.remember(&assignment.name, content, assignment.append, place);
         }
