@@ -2,10 +2,8 @@
 
 use super::{Place, Tracer};
 use crate::guard::Span;
+use crate::guard::resolve::Content;
 use crate::guard::shell::{Change, Lookup, Param, Word};
-
-/// The elements of the expansion; none when decided at run time.
-type Content = Option<Vec<String>>;
 
 impl Tracer<'_> {
     pub(super) fn param(&mut self, param: &Param, place: &Place<'_>) -> Content {
