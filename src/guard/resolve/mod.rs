@@ -10,4 +10,4 @@ mod variables;
 pub(crate) use braces::{Mark, expand as expand_braces};
 pub(crate) use output::{Decoder, Feed, decodes, literal_output};
 pub(crate) use value::{Origin, Ran, Substitution, Value};
-pub(crate) use variables::Variables;
+pub(crate) use variables::{Content, Variables};

@@ -52,6 +52,8 @@ const AUTOSTART_FOLDERS: &[&str] = &[
     ".config/fish/conf.d",
     ".local/share/systemd/user",
 ];
+/// Where macOS keeps temporary files.
+const TEMPORARY: &[&str] = &["/private/tmp", "/private/var/tmp", "/private/var/folders"];
 const SYSTEM_FOLDERS: &[&str] = &["/etc", "/private/etc", "/private/var", "/private/home"];
 
 /// The path with the agent's home as `~/.hermes`, the user's as `~`, and `.`,
@@ -173,7 +175,7 @@ pub(super) fn classify(text: &str, setting: &Setting<'_>) -> Option<Class> {
     if is_block_device(&folded) {
         return Some(Class::Device);
     }
-    if in_any(&folded, SYSTEM_FOLDERS) && !in_any(&folded, &["/private/tmp"]) {
+    if in_any(&folded, SYSTEM_FOLDERS) && !in_any(&folded, TEMPORARY) {
         return Some(Class::System);
     }
     if in_any(

@@ -147,15 +147,19 @@ impl Parser<'_> {
         };
         let mut redirects = Vec::new();
         let mut end = self.at;
-        // Redirects behind a function belong to its body.
-        let may_follow = !matches!(shape, Shape::Function { .. });
-        if may_follow {
+        if matches!(shape, Shape::Function { .. }) {
+            // Redirects behind a function belong to its body.
+            return Ok(Command {
+                shape,
+                redirects,
+                span: Span { start, end },
+            });
+        }
+        loop {
             self.skip_blanks();
-            while let Some(redirect) = self.redirect()? {
-                redirects.push(redirect);
-                end = self.at;
-                self.skip_blanks();
-            }
+            let Some(redirect) = self.redirect()? else { break };
+            redirects.push(redirect);
+            end = self.at;
         }
         Ok(Command {
             shape,

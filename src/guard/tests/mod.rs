@@ -2,6 +2,7 @@
 
 mod hostile;
 mod properties;
+mod reboots;
 mod vectors;
 
 use super::{Backend, Judgement, Setting, Verdict, check};

@@ -50,6 +50,7 @@ impl Tracer<'_> {
         self.follow_alias(&call, place);
         self.follow_file(&call, place);
         self.apply(&call, place);
+        self.indexes_of(&call, place);
         self.remember_downloads(&call, &fed);
         self.remember_writes(&call, &fed, place);
         Some(Rc::new(fed))

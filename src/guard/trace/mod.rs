@@ -4,6 +4,7 @@
 //! Work is charged per byte and invocation and stops at a bound linear in the
 //! input; descent is counted. Whatever is cut off there is reported as a limit.
 
+mod again;
 mod invoke;
 mod params;
 mod simple;
@@ -258,7 +259,9 @@ impl<'a> Tracer<'a> {
             }
             Shape::Function { name, body } => self.define(name, body, &inner),
             Shape::Test(words) => {
-                self.words(words, &inner);
+                for value in self.words(words, &inner) {
+                    self.index_in(&value.text, value.span, &inner);
+                }
             }
             Shape::Coproc(command) => {
                 inner.background = true;

@@ -1,10 +1,9 @@
 //! What a parameter expansion yields, as far as the text itself tells.
 
 use super::{Place, Tracer};
+use crate::guard::Span;
+use crate::guard::resolve::Content;
 use crate::guard::shell::{Change, Lookup, Param, Word};
-
-/// The elements of the expansion; none when decided at run time.
-type Content = Option<Vec<String>>;
 
 impl Tracer<'_> {
     pub(super) fn param(&mut self, param: &Param, place: &Place<'_>) -> Content {
@@ -58,9 +57,18 @@ impl Tracer<'_> {
     fn changed(&mut self, name: &str, value: Content, change: &Change, place: &Place<'_>) -> Content {
         match change {
             Change::None => value,
-            Change::Transform | Change::Demand(_) => {
-                if let Change::Demand(word) = change {
-                    self.single(word, place);
+            Change::Demand(word) => {
+                self.single(word, place);
+                value
+            }
+            Change::Transform => {
+                // `${x@P}` expands the value as a prompt.
+                let whole = place.origin.place(Span {
+                    start: 0,
+                    end: place.text.len(),
+                });
+                for element in value.iter().flatten() {
+                    self.expanded_again(element, whole, place);
                 }
                 value
             }

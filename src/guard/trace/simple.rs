@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::{Place, Tracer};
 use crate::guard::Span;
 use crate::guard::call::{Call, Input, Redirected};
-use crate::guard::resolve::{Feed, Value};
+use crate::guard::resolve::{Content, Feed, Value};
 use crate::guard::shell::{Assigned, Assignment, Command, Operator, Redirect, Simple};
 
 /// Alternatives of one command line that are judged one by one.
@@ -25,13 +25,23 @@ impl Tracer<'_> {
         );
         let mut fed = None;
         loop {
-            let call = self.call(simple, redirects, span, place);
+            let (call, waiting) = self.call(simple, redirects, span, place);
             let lasting = call.program.text.is_empty() && call.args.is_empty();
+            let seen = call.is(&["eval", "source", "."]) || self.functions.contains_key(&call.program.text);
+            if lasting || seen {
+                // Code that runs in this shell sees the assignments before it.
+                let inner = Place {
+                    conditional: place.conditional || seen,
+                    ..place.clone()
+                };
+                for (assignment, content) in waiting {
+                    self.assign(assignment, content, &inner);
+                }
+            }
             let feed = self.invoke(call, place, 0);
             if self.choice == 0 {
                 fed = feed;
             }
-            self.assign_all(simple, place, lasting);
             self.choice += 1;
             if self.choice >= self.choices.min(MOST_CHOICES) || self.work == 0 {
                 break;
@@ -41,11 +51,25 @@ impl Tracer<'_> {
         fed
     }
 
-    fn call(&mut self, simple: &Simple, redirects: &[Redirect], span: Span, place: &Place<'_>) -> Call {
+    /// The invocation, and the assignments that are for it alone.
+    fn call<'s>(
+        &mut self,
+        simple: &'s Simple,
+        redirects: &[Redirect],
+        span: Span,
+        place: &Place<'_>,
+    ) -> (Call, Vec<(&'s Assignment, Content)>) {
         let mut assigned = Vec::new();
+        let mut waiting = Vec::new();
         for assignment in &simple.assignments {
-            let value = self.assigned_value(assignment, place);
+            let (value, content) = self.assigned(assignment, place);
             assigned.push((assignment.name.clone(), value));
+            // Without a command each is seen by the next; `declare` keeps arrays.
+            if simple.words.is_empty() || matches!(assignment.value, Assigned::Array(_)) {
+                self.assign(assignment, content, place);
+            } else {
+                waiting.push((assignment, content));
+            }
         }
         let mut words = self.words(&simple.words, place).into_iter();
         let program = words.next().unwrap_or_default();
@@ -64,7 +88,7 @@ impl Tracer<'_> {
         for redirect in redirects {
             self.redirect(redirect, &mut call, place);
         }
-        call
+        (call, waiting)
     }
 
     fn redirect(&mut self, redirect: &Redirect, call: &mut Call, place: &Place<'_>) {
@@ -101,51 +125,44 @@ impl Tracer<'_> {
         }
     }
 
-    fn assigned_value(&mut self, assignment: &Assignment, place: &Place<'_>) -> Value {
+    fn assigned(&mut self, assignment: &Assignment, place: &Place<'_>) -> (Value, Content) {
         if let Some(index) = &assignment.index {
             self.single(index, place);
         }
         match &assignment.value {
-            Assigned::One(word) => self.single(word, place),
+            Assigned::One(word) => {
+                let value = self.single(word, place);
+                let content = value.known.then(|| vec![value.text.clone()]);
+                (value, content)
+            }
             Assigned::Array(words) => {
-                let mut joined = Value {
-                    known: true,
+                let values = self.words(words, place);
+                let known = values.iter().all(|value| value.known);
+                let span = place.origin.place(assignment.span);
+                let runs = values.iter().flat_map(|value| value.runs.iter().cloned()).collect();
+                let joined = Value {
+                    known,
+                    span,
+                    runs,
                     ..Value::default()
                 };
-                for value in self.words(words, place) {
-                    joined.known &= value.known;
-                    joined.runs.extend(value.runs);
-                }
-                joined.span = place.origin.place(assignment.span);
-                joined
+                (
+                    joined,
+                    known.then(|| values.into_iter().map(|value| value.text).collect()),
+                )
             }
         }
     }
 
-    /// Remembers assignments that outlive the command.
-    fn assign_all(&mut self, simple: &Simple, place: &Place<'_>, lasting: bool) {
-        for assignment in &simple.assignments {
-            let array_of_declare = matches!(assignment.value, Assigned::Array(_));
-            if !lasting && !array_of_declare {
-                continue;
-            }
-            let content = match &assignment.value {
-                Assigned::One(word) => {
-                    let value = self.single(word, place);
-                    value.known.then(|| vec![value.text])
-                }
-                Assigned::Array(words) => {
-                    let values = self.words(words, place);
-                    let known = values.iter().all(|value| value.known);
-                    known.then(|| values.into_iter().map(|value| value.text).collect())
-                }
-            };
-            let content = if assignment.index.is_some() { None } else { content };
-            self.remember(&assignment.name, content, assignment.append, place);
+    fn assign(&mut self, assignment: &Assignment, content: Content, place: &Place<'_>) {
+        for text in content.iter().flatten() {
+            self.index_in(text, place.origin.place(assignment.span), place);
         }
+        let content = content.filter(|_| assignment.index.is_none());
+        self.remember(&assignment.name, content, assignment.append, place);
     }
 
-    pub(super) fn remember(&mut self, name: &str, content: Option<Vec<String>>, append: bool, place: &Place<'_>) {
+    pub(super) fn remember(&mut self, name: &str, content: Content, append: bool, place: &Place<'_>) {
         let size: usize = content.iter().flatten().map(String::len).sum();
         // Doubling a value over and over would fill the memory.
         let content = if size > 4 * 1024 { None } else { content };

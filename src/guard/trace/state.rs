@@ -15,17 +15,20 @@ impl Tracer<'_> {
             "read" | "mapfile" | "readarray" | "getopts" => self.read_into(call, place),
             "printf" => self.print_into(call, place),
             "chmod" => self.make_executable(call),
+            "set" | "shift" => self.set_arguments(call, place),
             "cd" | "pushd" | "popd" => self.change_directory(call),
             _ => {}
         }
     }
 
     fn declare(&mut self, call: &Call, place: &Place<'_>) {
+        let refers = call.short('n').is_some();
         for arg in &call.args {
             if let Some((name, text)) = arg.text.split_once('=')
                 && is_assignment(&arg.text)
             {
-                let content = arg.known.then(|| vec![text.to_owned()]);
+                // A name reference has whatever value the other variable gets.
+                let content = (arg.known && !refers).then(|| vec![text.to_owned()]);
                 self.remember(name, content, false, place);
             }
         }
@@ -75,6 +78,38 @@ impl Tracer<'_> {
         });
         self.remember(&name.text, printed.map(|text| vec![text]), false, place);
     }
+    /// `set -- a b` and `shift`; on one path only nothing is known any more.
+    fn set_arguments(&mut self, call: &Call, place: &Place<'_>) {
+        if place.conditional {
+            self.positional.clear();
+            return;
+        }
+        if call.name == "shift" {
+            let count = call.args.first().map_or(Some(1), |count| count.text.parse().ok());
+            let count = count.unwrap_or(usize::MAX).min(self.positional.len());
+            self.positional.drain(..count);
+            return;
+        }
+        let from = match call.args.iter().position(|arg| arg.text == "--") {
+            Some(dashes) => dashes + 1,
+            None if call
+                .args
+                .first()
+                .is_some_and(|first| !first.text.starts_with(['-', '+'])) =>
+            {
+                0
+            }
+            None => return,
+        };
+        let values = call.args.get(from..).unwrap_or_default();
+        let known = values.iter().all(|value| value.known);
+        self.positional = if known {
+            values.iter().map(|value| value.text.clone()).collect()
+        } else {
+            Vec::new()
+        };
+    }
+
     fn change_directory(&mut self, call: &Call) {
         let target = call.operands().find(|arg| !arg.text.starts_with('+'));
         self.cwd = match target {

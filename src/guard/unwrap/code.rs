@@ -71,6 +71,13 @@ pub(super) fn unwrap(call: &Call, found: &mut Vec<Inner>) {
     match call.name.as_str() {
         "eval" => found.push(Inner::shell(&joined(&call.args))),
         "trap" if call.args.len() > 1 => found.extend(call.operands().next().map(Inner::shell)),
+        "mapfile" | "readarray" | "compgen" | "complete" => {
+            found.extend(call.option_text(&["-C"]).map(|(text, arg)| Inner::part(text, arg.span)));
+            found.extend(call.option_text(&["-F"]).map(|(text, arg)| Inner::part(text, arg.span)));
+        }
+        "jobs" if call.args.first().is_some_and(|flag| flag.text == "-x") => {
+            found.push(Inner::argv(call, call.args.get(1..).unwrap_or_default()));
+        }
         "at" | "batch" | "crontab" if call.name != "crontab" || call.has(&["-"]).is_some() => {
             found.extend(Inner::input(call));
         }
