@@ -222,7 +222,7 @@ async fn a_call_that_was_harmless_is_asked_about_when_the_world_moved() {
     game.calls(&[("act", json!({"n": 1})), ("act", json!({"n": 2, "away": true}))]);
     assert!(game.pending().is_empty());
     let writes = ToolWrites {
-        cwd: Some("/elsewhere".to_owned()),
+        cwd: Some("/data/work/elsewhere".to_owned()),
         ..ToolWrites::default()
     };
     game.result(0, Done { writes, ..done("cd") });
