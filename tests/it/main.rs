@@ -9,6 +9,8 @@
     reason = "the lints spare test functions but not the helpers beside them"
 )]
 
+#![allow(unreachable_pub, reason = "nothing is outside of a test binary")]
+
 mod crash;
 mod engine;
 mod failures;
