@@ -77,7 +77,8 @@ create table turn (
     owner text collate "C",
     epoch bigint not null,
     step bigint not null,
-    cancel_requested bigint not null,
+    -- Why the owner is asked to stop; null while it is not.
+    cancel_reason text,
     progress text not null,
     usage text not null,
     error text,

@@ -77,7 +77,8 @@ create table turn (
     owner text,
     epoch integer not null,
     step integer not null,
-    cancel_requested integer not null,
+    -- Why the owner is asked to stop; null while it is not.
+    cancel_reason text,
     progress text not null,
     usage text not null,
     error text,

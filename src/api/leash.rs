@@ -2,6 +2,7 @@
 //! request that made it is dropped before its answer is complete.
 
 use crate::model::id::{SessionId, TurnId};
+use crate::model::turn::StopReason;
 use crate::store::Scope;
 
 use super::state::ApiState;
@@ -48,7 +49,9 @@ impl Drop for Leash {
         }
         let tasks = held.state.tasks.clone();
         tasks.spawn(async move {
-            let cancelled = held.state.engine.cancel_turn(&held.scope, held.session, held.turn);
+            let reason = StopReason::ClientDisconnected;
+            let engine = &held.state.engine;
+            let cancelled = engine.cancel_turn_for(&held.scope, held.session, held.turn, reason);
             if let Err(error) = cancelled.await {
                 tracing::warn!(turn = %held.turn, %error, "a turn whose client left was not cancelled");
             }

@@ -76,8 +76,7 @@ impl ApiState {
             environment_key: config.auth.api_key.clone(),
             verifier: Verifier::new(&config.auth.jwt, engine.clock().now())?,
             create_tenants: config.auth.jwt.create_tenants,
-            single_tenant: (config.terminal.isolation == Isolation::None)
-                .then(|| "`terminal.isolation` is `none`, so that commands of tenants could meet".to_owned()),
+            single_tenant: single_tenant(config.terminal.isolation, &engine),
         };
         Ok(Self(Arc::new(Parts {
             store: engine.store().clone(),
@@ -128,4 +127,12 @@ impl Deref for ApiState {
     fn deref(&self) -> &Parts {
         &self.0
     }
+}
+
+/// Tenants are kept apart by the sandbox; without one there is only one tenant.
+fn single_tenant(isolation: Isolation, engine: &Engine) -> Option<String> {
+    if isolation == Isolation::None {
+        return Some("`terminal.isolation` is `none`, so that commands of tenants could meet".to_owned());
+    }
+    engine.host().no_commands()
 }

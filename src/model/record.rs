@@ -87,7 +87,8 @@ pub struct TurnRecord {
     pub epoch: i64,
     /// Grows with every commit of the owner.
     pub step: i64,
-    pub cancel_requested: bool,
+    /// Why the turn is asked to stop, once it is: from then on nothing starts.
+    pub cancel_reason: Option<StopReason>,
     pub progress: Progress,
     pub usage: Usage,
     pub error: Option<Problem>,

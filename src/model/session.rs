@@ -46,7 +46,8 @@ pub struct ToolsetSelection {
 pub struct EnvironmentSpec {
     #[serde(default = "local")]
     pub backend: String,
-    /// Directory to begin in, inside the workspace.
+    /// Directory to begin in: a relative path inside the workspace. Until it
+    /// exists, the nearest one above it is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
 }

@@ -2,16 +2,17 @@
 
 use super::scope::Rows;
 use super::sessions::named;
+use super::transcript::wire_name;
 use super::{Arg, Row, StoreError};
 use crate::model::id::{SessionId, TurnId};
 use crate::model::record::TurnRecord;
-use crate::model::turn::TurnStatus;
+use crate::model::turn::{StopReason, TurnStatus};
 
 impl Rows<'_> {
     pub(super) async fn add_turn(&mut self, turn: &TurnRecord) -> Result<(), StoreError> {
         const SQL: &str = "
             insert into turn (tenant_id, session_id, turn_id, user_id, status, stop_reason, input, options, owner,
-                epoch, step, cancel_requested, progress, usage, error, active_ms, active_since, created_at,
+                epoch, step, cancel_reason, progress, usage, error, active_ms, active_since, created_at,
                 started_at, finished_at, first_seq, last_seq)
             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
                 $22)";
@@ -21,13 +22,13 @@ impl Rows<'_> {
             turn.turn_id.into(),
             Arg::from(&turn.user_id),
             Arg::from(turn.status.name()),
-            reason(turn)?,
+            stop_reason(turn.stop_reason)?,
             Arg::json(&turn.input)?,
             Arg::json(&turn.options)?,
             turn.owner.into(),
             turn.epoch.into(),
             turn.step.into(),
-            turn.cancel_requested.into(),
+            stop_reason(turn.cancel_reason)?,
             Arg::json(&turn.progress)?,
             Arg::json(&turn.usage)?,
             Arg::opt_json(turn.error.as_ref())?,
@@ -46,7 +47,7 @@ impl Rows<'_> {
     /// Writes back a turn's changeable columns; call under the session's lock.
     pub(super) async fn write_turn(&mut self, turn: &TurnRecord) -> Result<(), StoreError> {
         const SQL: &str = "
-            update turn set status = $3, stop_reason = $4, owner = $5, epoch = $6, step = $7, cancel_requested = $8,
+            update turn set status = $3, stop_reason = $4, owner = $5, epoch = $6, step = $7, cancel_reason = $8,
                 progress = $9, usage = $10, error = $11, active_ms = $12, active_since = $13, started_at = $14,
                 finished_at = $15, last_seq = $16
             where tenant_id = $1 and turn_id = $2";
@@ -54,11 +55,11 @@ impl Rows<'_> {
             self.tenant.into(),
             turn.turn_id.into(),
             Arg::from(turn.status.name()),
-            reason(turn)?,
+            stop_reason(turn.stop_reason)?,
             turn.owner.into(),
             turn.epoch.into(),
             turn.step.into(),
-            turn.cancel_requested.into(),
+            stop_reason(turn.cancel_reason)?,
             Arg::json(&turn.progress)?,
             Arg::json(&turn.usage)?,
             Arg::opt_json(turn.error.as_ref())?,
@@ -79,7 +80,7 @@ impl Rows<'_> {
             update turn set step = step + 1
             where tenant_id = $1 and turn_id = $2 and epoch = $3 and step = $4 and status = 'running'
             returning turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
-                cancel_requested, progress, usage, error, active_ms, active_since, created_at, started_at,
+                cancel_reason, progress, usage, error, active_ms, active_since, created_at, started_at,
                 finished_at, first_seq, last_seq";
         let args = [self.tenant.into(), id.into(), epoch.into(), step.into()];
         let row = self.conn.row(SQL, &args).await?;
@@ -90,7 +91,7 @@ impl Rows<'_> {
     pub async fn turn(&mut self, session: SessionId, id: TurnId) -> Result<Option<TurnRecord>, StoreError> {
         const SQL: &str = "
             select turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
-                cancel_requested, progress, usage, error, active_ms, active_since, created_at, started_at,
+                cancel_reason, progress, usage, error, active_ms, active_since, created_at, started_at,
                 finished_at, first_seq, last_seq
             from turn where tenant_id = $1 and session_id = $2 and turn_id = $3";
         let args = [self.tenant.into(), session.into(), id.into()];
@@ -109,7 +110,7 @@ impl Rows<'_> {
     ) -> Result<Vec<TurnRecord>, StoreError> {
         const SQL: &str = "
             select turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
-                cancel_requested, progress, usage, error, active_ms, active_since, created_at, started_at,
+                cancel_reason, progress, usage, error, active_ms, active_since, created_at, started_at,
                 finished_at, first_seq, last_seq
             from turn
             where tenant_id = $1 and session_id = $2 and turn_id < coalesce($3, 'turn_~')
@@ -130,7 +131,7 @@ impl Rows<'_> {
     pub async fn queue_head(&mut self, session: SessionId) -> Result<Option<TurnRecord>, StoreError> {
         const SQL: &str = "
             select turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
-                cancel_requested, progress, usage, error, active_ms, active_since, created_at, started_at,
+                cancel_reason, progress, usage, error, active_ms, active_since, created_at, started_at,
                 finished_at, first_seq, last_seq
             from turn where tenant_id = $1 and session_id = $2 and status = 'queued'
             order by turn_id limit 1";
@@ -142,7 +143,7 @@ impl Rows<'_> {
     pub async fn queued_turns(&mut self, session: SessionId) -> Result<Vec<TurnRecord>, StoreError> {
         const SQL: &str = "
             select turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
-                cancel_requested, progress, usage, error, active_ms, active_since, created_at, started_at,
+                cancel_reason, progress, usage, error, active_ms, active_since, created_at, started_at,
                 finished_at, first_seq, last_seq
             from turn where tenant_id = $1 and session_id = $2 and status = 'queued'
             order by turn_id";
@@ -151,18 +152,23 @@ impl Rows<'_> {
     }
 
     /// Asks the owner of a running turn to stop; rings for it.
-    pub async fn request_cancel(&mut self, session: SessionId, id: TurnId) -> Result<(), StoreError> {
-        const SQL: &str = "update turn set cancel_requested = 1 where tenant_id = $1 and turn_id = $2";
-        self.conn.execute(SQL, &[self.tenant.into(), id.into()]).await?;
+    pub async fn request_cancel(
+        &mut self,
+        session: SessionId,
+        id: TurnId,
+        reason: StopReason,
+    ) -> Result<(), StoreError> {
+        const SQL: &str = "
+            update turn set cancel_reason = coalesce(cancel_reason, $3) where tenant_id = $1 and turn_id = $2";
+        let args = [self.tenant.into(), id.into(), wire_name(&reason)?];
+        self.conn.execute(SQL, &args).await?;
         self.conn.ring(session);
         Ok(())
     }
 }
 
-fn reason(turn: &TurnRecord) -> Result<Arg<'static>, StoreError> {
-    let name = turn.stop_reason.map(serde_json::to_value).transpose();
-    let name = name.map_err(|_| StoreError::corrupt("a stop reason without a name"))?;
-    Ok(Arg::from(name.and_then(|name| name.as_str().map(str::to_owned))))
+fn stop_reason(reason: Option<StopReason>) -> Result<Arg<'static>, StoreError> {
+    reason.as_ref().map_or(Ok(Arg::OptText(None)), wire_name)
 }
 
 pub(super) fn turn_record(row: &Row) -> Result<TurnRecord, StoreError> {
@@ -177,7 +183,7 @@ pub(super) fn turn_record(row: &Row) -> Result<TurnRecord, StoreError> {
         owner: row.opt_id("owner")?,
         epoch: row.int("epoch")?,
         step: row.int("step")?,
-        cancel_requested: row.int("cancel_requested")? != 0,
+        cancel_reason: row.opt_text("cancel_reason")?.map(|name| named(&name)).transpose()?,
         progress: row.json("progress")?,
         usage: row.json("usage")?,
         error: row.opt_json("error")?,

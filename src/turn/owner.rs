@@ -190,7 +190,7 @@ impl Owned {
                         .fence_turn(known.turn.turn_id, epoch, step)
                         .await?
                         .ok_or(StoreError::Lost)?;
-                    let cancelled = turn.cancel_requested;
+                    let cancelled = turn.cancel_reason;
                     // What others appended since is applied before anything is
                     // decided: their decisions stand in the rows.
                     let state = if session.head_seq == known.session.head_seq {
@@ -198,10 +198,9 @@ impl Owned {
                     } else {
                         commit::load(&mut rows, session, turn).await?
                     };
-                    let change = if cancelled {
-                        change.ending(cancel_outcome())
-                    } else {
-                        change
+                    let change = match cancelled {
+                        Some(reason) => change.ending(Outcome::cancelled(reason)),
+                        None => change,
                     };
                     commit::carry_out(&mut rows, &engine, state, Some(&pen), |step| change.make(step)).await
                 })

@@ -144,7 +144,7 @@ impl Look {
                 if turn.epoch != epoch {
                     return Err(StoreError::Lost);
                 }
-                let news = turn.cancel_requested || known_seq < record.head_seq;
+                let news = turn.cancel_reason.is_some() || known_seq < record.head_seq;
                 if news {
                     commit::load(&mut rows, record, turn).await.map(Some)
                 } else {
@@ -154,7 +154,7 @@ impl Look {
         });
         match read.await {
             Ok(None) => Ok(None),
-            Ok(Some(state)) if state.turn.cancel_requested => Ok(Some(Signal::Cancelled)),
+            Ok(Some(state)) if state.turn.cancel_reason.is_some() => Ok(Some(Signal::Cancelled)),
             Ok(Some(state)) => Ok(Some(Signal::Changed(Box::new(state)))),
             Err(StoreError::Lost) => Ok(Some(Signal::Lost)),
             Err(error) => Err(error),

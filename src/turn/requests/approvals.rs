@@ -106,7 +106,7 @@ async fn answer_within(
     if approval.status != ApprovalStatus::Pending {
         return Ok(already(approval, &answer));
     }
-    if turn.cancel_requested || turn.status.is_terminal() {
+    if turn.cancel_reason.is_some() || turn.status.is_terminal() {
         let problem = Problem::new(
             ProblemCode::TurnNotActive,
             "the turn is being cancelled; nothing of it runs any more",
@@ -154,7 +154,7 @@ async fn expire_within(
     let Some(turn) = rows.turn(approval.session_id, approval.turn_id).await? else {
         return Ok(None);
     };
-    if turn.status.is_terminal() || turn.cancel_requested {
+    if turn.status.is_terminal() || turn.cancel_reason.is_some() {
         return Ok(None);
     }
     let id = approval.id;

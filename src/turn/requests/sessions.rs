@@ -1,5 +1,7 @@
 //! Sessions: made, changed, deleted.
 
+use std::path::{Component, Path};
+
 use serde_json::json;
 
 use super::CreateSession;
@@ -20,7 +22,7 @@ use crate::turn::owner::cancel_outcome;
 impl Engine {
     pub async fn create_session(&self, scope: &Scope, new: CreateSession) -> Verdict<Session> {
         let id = SessionId::new(self.clock());
-        let record = self.new_record(scope.tenant(), id, &new);
+        let record = self.new_record(scope.tenant(), id, &new)?;
         self.session_tools(&record, None)
             .map_err(|unknown| refused_toolset(&unknown.to_string()))?;
         let now = self.clock().now();
@@ -54,8 +56,12 @@ impl Engine {
         }
     }
 
-    fn new_record(&self, tenant_id: TenantId, session_id: SessionId, new: &CreateSession) -> SessionRecord {
-        SessionRecord {
+    fn new_record(&self, tenant_id: TenantId, session_id: SessionId, new: &CreateSession) -> Verdict<SessionRecord> {
+        let cwd = match new.environment.cwd.as_deref().filter(|cwd| !cwd.is_empty()) {
+            Some(cwd) => Some(self.beginning(tenant_id, session_id, cwd)?),
+            None => None,
+        };
+        Ok(SessionRecord {
             tenant_id,
             session_id,
             user_id: new.user_id.clone(),
@@ -71,10 +77,27 @@ impl Engine {
             active_turn_id: None,
             usage: Usage::default(),
             todo: "[]".to_owned(),
-            cwd: None,
+            cwd,
             node_id: None,
             deleted_at: None,
+        })
+    }
+
+    /// The directory that a session begins in, from its path in the workspace.
+    fn beginning(&self, tenant: TenantId, session: SessionId, cwd: &str) -> Verdict<String> {
+        let within = Path::new(cwd)
+            .components()
+            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        if !within {
+            let detail = "`environment.cwd` is a relative path inside the workspace, without `..`";
+            let problem = Problem::new(ProblemCode::InvalidRequest, detail).with_field("/environment/cwd", detail);
+            return Err(EngineError::Refused(problem));
         }
+        Ok(self
+            .workspace_path(tenant, session)
+            .join(cwd)
+            .to_string_lossy()
+            .into_owned())
     }
 
     pub async fn patch_session(&self, scope: &Scope, id: SessionId, patch: SessionPatch) -> Verdict<Session> {

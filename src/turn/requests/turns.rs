@@ -14,7 +14,6 @@ use crate::store::{Rows, Scope, StoreError};
 use crate::turn::commit::{self, Carried};
 use crate::turn::engine::Engine;
 use crate::turn::next::Outcome;
-use crate::turn::owner::cancel_outcome;
 use crate::turn::state::State;
 
 /// Turns that may wait behind the active one (DESIGN 4.5).
@@ -89,12 +88,24 @@ impl Engine {
     /// A queued or parked turn ends at once; a running one is told to stop and
     /// ends a moment later. A turn that is over stays as it is.
     pub async fn cancel_turn(&self, scope: &Scope, session: SessionId, turn: TurnId) -> Verdict<Turn> {
-        let (engine, scope) = (self.clone(), scope.clone());
-        self.whole(async move { engine.cancel(&scope, session, turn).await })
+        self.cancel_turn_for(scope, session, turn, StopReason::CancelledByUser)
             .await
     }
 
-    async fn cancel(&self, scope: &Scope, session: SessionId, turn: TurnId) -> Verdict<Turn> {
+    /// As [`Engine::cancel_turn`], for another reason.
+    pub async fn cancel_turn_for(
+        &self,
+        scope: &Scope,
+        session: SessionId,
+        turn: TurnId,
+        reason: StopReason,
+    ) -> Verdict<Turn> {
+        let (engine, scope) = (self.clone(), scope.clone());
+        self.whole(async move { engine.cancel(&scope, session, turn, reason).await })
+            .await
+    }
+
+    async fn cancel(&self, scope: &Scope, session: SessionId, turn: TurnId, reason: StopReason) -> Verdict<Turn> {
         let engine = self.clone();
         let cancelled = scope.write("cancel", move |mut rows| {
             Box::pin(async move {
@@ -104,7 +115,9 @@ impl Engine {
                 let Some(turn) = rows.turn(session, turn).await? else {
                     return Ok(None);
                 };
-                stop(&mut rows, &engine, record, turn, cancel_outcome()).await.map(Some)
+                stop(&mut rows, &engine, record, turn, Outcome::cancelled(reason))
+                    .await
+                    .map(Some)
             })
         });
         let cancelled = cancelled.await;
@@ -150,11 +163,11 @@ impl Engine {
                 if turn.status != TurnStatus::Running || turn.epoch != epoch {
                     return Ok(None);
                 }
-                let end = match (turn.cancel_requested, claim) {
-                    (true, _) => Some(cancel_outcome()),
-                    (false, Claim::EnvironmentLost) => Some(environment_lost()),
-                    (false, Claim::GoOn) if engine.is_elsewhere(record.node_id) => return Ok(None),
-                    (false, Claim::GoOn) => None,
+                let end = match (turn.cancel_reason, claim) {
+                    (Some(reason), _) => Some(Outcome::cancelled(reason)),
+                    (None, Claim::EnvironmentLost) => Some(environment_lost()),
+                    (None, Claim::GoOn) if engine.is_elsewhere(record.node_id) => return Ok(None),
+                    (None, Claim::GoOn) => None,
                 };
                 let mut state = commit::load(&mut rows, record, turn).await?;
                 if claim == Claim::EnvironmentLost {
@@ -203,7 +216,7 @@ fn new_record(id: TurnId, session_id: SessionId, new: NewTurn, now: Timestamp) -
         owner: None,
         epoch: 0,
         step: 0,
-        cancel_requested: false,
+        cancel_reason: None,
         progress: Progress::default(),
         usage: Usage::default(),
         error: None,
@@ -274,9 +287,9 @@ pub(super) async fn stop(
             commit::carry_out(rows, engine, state, None, |step| step.end(outcome, Vec::new(), None)).await
         }
         TurnStatus::Running => {
-            rows.request_cancel(session.session_id, id).await?;
+            rows.request_cancel(session.session_id, id, outcome.stop_reason).await?;
             let turn = TurnRecord {
-                cancel_requested: true,
+                cancel_reason: turn.cancel_reason.or(Some(outcome.stop_reason)),
                 ..turn
             };
             let state = State {

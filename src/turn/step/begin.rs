@@ -27,9 +27,9 @@ impl Step<'_> {
     pub fn begin(&mut self) {
         let now = self.world.now;
         if self.world.owner.is_some() && self.state.session.node_id != Some(self.world.node) {
-            // The files begin here; where it stood elsewhere means nothing.
+            // The files begin here; where it stood in another data directory
+            // lies outside the workspace and counts for nothing.
             self.state.session.node_id = Some(self.world.node);
-            self.state.session.cwd = None;
         }
         let turn = &mut self.state.turn;
         turn.status = TurnStatus::Running;

@@ -420,7 +420,7 @@ fn turn(clock: &Clock) -> TurnRecord {
         owner: None,
         epoch: 0,
         step: 0,
-        cancel_requested: false,
+        cancel_reason: None,
         progress: Progress::default(),
         usage: Usage::default(),
         error: None,
