@@ -137,7 +137,7 @@ fn finish_drafts(pen: &Pen, writes: &Writes, first_seq: i64) {
                 pen.finish(|item| matches!(item, Item::Output(own, _) if Some(own) == id), seq);
             }
             EventType::TurnWaiting | EventType::TurnCompleted | EventType::TurnFailed | EventType::TurnCancelled => {
-                pen.end(seq)
+                pen.end(seq);
             }
             _ => {}
         }

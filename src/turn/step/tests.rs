@@ -310,7 +310,7 @@ impl Game {
                 message_id,
                 answer,
                 with_tools,
-            })
+            });
         })
     }
 
@@ -339,11 +339,7 @@ impl Game {
     }
 
     fn said_last(&self) -> String {
-        let last = self
-            .messages
-            .iter()
-            .filter(|message| message.role == Role::Assistant)
-            .next_back();
+        let last = self.messages.iter().rfind(|message| message.role == Role::Assistant);
         text_of(&last.unwrap().content)
     }
 }

@@ -108,12 +108,20 @@ impl Drop for Cluster {
     }
 }
 
+#[allow(
+    clippy::disallowed_methods,
+    reason = "where a test finds its tools is not configuration of the server"
+)]
 fn binaries() -> Option<PathBuf> {
     let named = std::env::var_os("HERMES_TEST_PG_BIN").map(PathBuf::from);
     let bin = named.unwrap_or_else(|| PathBuf::from("/usr/lib/postgresql/15/bin"));
     bin.join("initdb").exists().then_some(bin)
 }
 
+#[allow(
+    clippy::disallowed_methods,
+    reason = "where a test finds its tools is not configuration of the server"
+)]
 fn unprivileged() -> Option<(u32, u32)> {
     let named = std::env::var("HERMES_TEST_PG_USER").ok();
     let candidates = named.into_iter().chain(["postgres".to_owned(), "nobody".to_owned()]);

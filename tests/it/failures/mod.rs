@@ -197,6 +197,7 @@ fn fc_067_a_lock_that_another_program_holds_for_a_while_is_waited_for() {
 ///
 /// A turn whose database server dies at once when the first event comes that
 /// `picks`, and stays away for `outage`.
+#[allow(clippy::print_stderr, reason = "says what was not tested")]
 async fn outage(
     script: &str,
     picks: fn(&EventBody) -> bool,

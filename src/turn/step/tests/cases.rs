@@ -405,7 +405,7 @@ async fn a_cancel_keeps_results_and_text_and_closes_the_rest() {
             Outcome::cancelled(StopReason::CancelledByUser),
             Vec::new(),
             Some((id, partial)),
-        )
+        );
     });
     assert_eq!(game.said_last(), "half a sen");
 }

@@ -49,7 +49,7 @@ fn call((name, how): (u8, u8), number: usize) -> (&'static str, Value) {
         0 => json!({"n": number}),
         1 => json!({"n": number, "ask": "k"}),
         2 => json!({"n": number, "away": true}),
-        _ => json!({"n": number, "never": number % 2 == 0, "ask": "l"}),
+        _ => json!({"n": number, "never": number.is_multiple_of(2), "ask": "l"}),
     };
     (name, arguments)
 }
