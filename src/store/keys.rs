@@ -5,6 +5,7 @@
 use crate::base::Timestamp;
 use crate::model::id::{KeyId, TenantId};
 
+use super::scope::Rows;
 use super::{Arg, Conn, Row, Store, StoreError, Wall};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub async fn add(store: &Store, key: KeyRecord) -> Result<(), StoreError> {
         .await
 }
 
-/// Newest first, at most `limit`, those made before `after`.
+/// All keys of a tenant, newest first, at most `limit`, those made before `after`.
 pub async fn list(
     store: &Store,
     tenant: TenantId,
@@ -38,14 +39,8 @@ pub async fn list(
     limit: u32,
 ) -> Result<Vec<KeyRecord>, StoreError> {
     store
-        .read(Wall::Tenant(tenant), move |conn| {
-            Box::pin(async move {
-                let sql = "select tenant_id, key_id, user_id, name, hash, scopes, tools, created_at, expires_at, revoked_at \
-                           from api_key where tenant_id = $1 and ($2 is null or key_id < $2) order by key_id desc limit $3";
-                let rows = conn.rows(sql, &[tenant.into(), after.into(), limit.into()]).await?;
-                rows.iter().map(decoded).collect()
-            })
-        })
+        .scope(tenant)
+        .read(move |mut rows| Box::pin(async move { rows.keys(after, limit).await }))
         .await
 }
 
@@ -53,14 +48,33 @@ pub async fn list(
 pub async fn revoke(store: &Store, tenant: TenantId, key: KeyId) -> Result<bool, StoreError> {
     let now = store.clock().now();
     store
-        .write(Wall::Tenant(tenant), "key.revoked", move |conn| {
-            Box::pin(async move {
-                let sql =
-                    "update api_key set revoked_at = coalesce(revoked_at, $3) where tenant_id = $1 and key_id = $2";
-                Ok(conn.execute(sql, &[tenant.into(), key.into(), now.into()]).await? == 1)
-            })
+        .scope(tenant)
+        .write("key.revoked", move |mut rows| {
+            Box::pin(async move { rows.revoke_key(key, now).await })
         })
         .await
+}
+
+impl Rows<'_> {
+    /// Keys, newest first, older than `before`; revoked and expired ones too.
+    pub async fn keys(&mut self, before: Option<KeyId>, limit: u32) -> Result<Vec<KeyRecord>, StoreError> {
+        const SQL: &str = "
+            select tenant_id, key_id, user_id, name, hash, scopes, tools, created_at, expires_at, revoked_at
+            from api_key
+            where tenant_id = $1 and user_id = coalesce($2, user_id) and key_id < coalesce($3, 'key_~')
+            order by key_id desc limit $4";
+        let args = [self.tenant.into(), Arg::from(&self.user), before.into(), limit.into()];
+        self.conn.rows(SQL, &args).await?.iter().map(decoded).collect()
+    }
+
+    /// Ends a key. `false` when there is none that this scope sees.
+    pub async fn revoke_key(&mut self, id: KeyId, at: Timestamp) -> Result<bool, StoreError> {
+        const SQL: &str = "
+            update api_key set revoked_at = coalesce(revoked_at, $3)
+            where tenant_id = $1 and key_id = $2 and user_id = coalesce($4, user_id)";
+        let args = [self.tenant.into(), id.into(), at.into(), Arg::from(&self.user)];
+        Ok(self.conn.execute(SQL, &args).await? == 1)
+    }
 }
 
 pub(super) async fn insert(conn: &mut Conn, key: &KeyRecord) -> Result<(), StoreError> {

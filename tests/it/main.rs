@@ -10,13 +10,16 @@
 )]
 #![allow(unreachable_pub, reason = "nothing is outside of a test binary")]
 
+mod api_rest;
 mod crash;
 mod engine;
 mod failures;
 mod floors;
 mod harness;
 mod http;
+mod isolation;
 mod migrations;
+mod openapi;
 mod races;
 mod resume;
 mod sandbox;

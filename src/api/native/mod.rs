@@ -3,12 +3,20 @@
 
 #![allow(unused_qualifications, reason = "the macro that describes a route writes them")]
 
+mod approvals;
 mod bounds;
+mod documents;
+mod grants;
+mod guard;
 mod health;
 mod history;
+mod keys;
+mod listing;
+mod models;
 mod new_turn;
 mod sessions;
 mod streams;
+mod tools;
 mod turns;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -17,9 +25,16 @@ use super::state::ApiState;
 
 pub(super) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
-        .merge(health::routes())
         .merge(sessions::routes())
         .merge(history::routes())
         .merge(streams::routes())
         .merge(turns::routes())
+        .merge(approvals::routes())
+        .merge(grants::routes())
+        .merge(keys::routes())
+        .merge(tools::routes())
+        .merge(models::routes())
+        .merge(guard::routes())
+        .merge(health::routes())
+        .merge(documents::routes())
 }

@@ -1,6 +1,7 @@
 //! A server without its HTTP side, on either database, in a directory of its
 //! own: started, crashed and started again by the tests.
 
+pub mod client;
 pub mod http;
 pub mod script;
 

@@ -1,0 +1,132 @@
+//! What waits for a person: the list, one approval, and the answer to one. The
+//! engine decides which answer wins; a refusal carries the approval as it stands.
+
+use axum::Json;
+use axum::extract::State;
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::api::caller::Caller;
+use crate::api::failure::Failure;
+use crate::api::page::{self, Limit, Page};
+use crate::api::path::InPath;
+use crate::api::payload::Payload;
+use crate::api::query::Query;
+use crate::api::state::ApiState;
+use crate::model::approval::{Approval, ApprovalStatus, Choice};
+use crate::model::id::{ApprovalId, SessionId};
+use crate::model::principal::Scope;
+use crate::model::problem::Problem;
+use crate::turn::requests::AnswerRequest;
+
+/// A reason is read by a person and by the model; longer texts are messages.
+const MAX_REASON_CHARS: usize = 4_000;
+
+pub(super) fn routes() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new()
+        .routes(routes!(list_approvals))
+        .routes(routes!(get_approval))
+        .routes(routes!(decide_approval))
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ApprovalFilter {
+    #[serde(default)]
+    #[param(required = false)]
+    limit: Limit,
+    /// The `next_cursor` of the page before.
+    after: Option<String>,
+    status: Option<ApprovalStatus>,
+    session_id: Option<SessionId>,
+}
+
+/// An answer to an approval.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DecisionRequest {
+    /// One of the approval's `choices`.
+    choice: Choice,
+    /// The approval's `digest` as it was shown; refused when it no longer fits.
+    digest: Option<String>,
+    /// Reaches the model.
+    #[schema(max_length = 4000)]
+    reason: Option<String>,
+    /// With `deny`: end the turn as well.
+    #[serde(default)]
+    stop_turn: bool,
+}
+
+/// List approvals, newest first.
+#[utoipa::path(get, path = "/v1/approvals", tag = "approvals",
+    params(ApprovalFilter),
+    responses((status = 200, description = "A page of approvals.", body = Page<Approval>)))]
+pub(super) async fn list_approvals(
+    caller: Caller,
+    Query(filter): Query<ApprovalFilter>,
+) -> Result<Json<Page<Approval>>, Failure> {
+    caller.require(Scope::SessionsRead)?;
+    let before = page::after(filter.after.as_deref())?;
+    let ApprovalFilter {
+        limit,
+        status,
+        session_id,
+        ..
+    } = filter;
+    let found = caller.scope.read(move |mut rows| {
+        Box::pin(async move { rows.approvals(session_id, status, before, limit.and_one()).await })
+    });
+    Ok(Json(Page::cut(found.await?, limit, |approval| approval.id)))
+}
+
+/// Read an approval.
+#[utoipa::path(get, path = "/v1/approvals/{id}", tag = "approvals",
+    params(("id" = ApprovalId, Path)),
+    responses((status = 200, description = "The approval.", body = Approval)))]
+pub(super) async fn get_approval(caller: Caller, InPath(id): InPath<ApprovalId>) -> Result<Json<Approval>, Failure> {
+    caller.require(Scope::SessionsRead)?;
+    let found = caller
+        .scope
+        .read(move |mut rows| Box::pin(async move { rows.approval(id).await }));
+    found.await?.map(Json).ok_or_else(|| Failure::not_found("approval"))
+}
+
+/// Answer an approval.
+///
+/// The first answer wins. The same answer by the same user again is no error;
+/// any other gets the approval as it was settled in `context`.
+#[utoipa::path(post, path = "/v1/approvals/{id}/decision", tag = "approvals",
+    params(("id" = ApprovalId, Path)), request_body = DecisionRequest,
+    responses(
+        (status = 200, description = "The approval with its decision.", body = Approval),
+        (status = 409, description = "It was settled already, has expired, no longer fits the digest, or its turn is \
+            being cancelled; `context` has the approval as it stands.",
+            body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn decide_approval(
+    State(state): State<ApiState>,
+    caller: Caller,
+    InPath(id): InPath<ApprovalId>,
+    payload: Payload,
+) -> Result<Json<Approval>, Failure> {
+    caller.require(Scope::ApprovalsDecide)?;
+    let request: DecisionRequest = payload.json().await?;
+    let too_long = |reason: &String| MAX_REASON_CHARS < reason.chars().count();
+    if request.reason.as_ref().is_some_and(too_long) {
+        return Err(Failure::field(
+            "/reason",
+            format!("it is longer than {MAX_REASON_CHARS} characters"),
+        ));
+    }
+    let answer = AnswerRequest {
+        choice: request.choice,
+        digest: request.digest,
+        reason: request.reason,
+        stop_turn: request.stop_turn,
+        by: caller.principal.user.clone(),
+    };
+    let engine = state.engine.clone();
+    let decided = state.finish(async move { engine.decide(&caller.scope, id, answer).await });
+    decided.await.map(Json)
+}

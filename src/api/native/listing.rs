@@ -1,0 +1,27 @@
+//! Short lists that are never cut: what this server can do. They have the form
+//! of a page and of the list object that other surfaces know.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// A whole list.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Listing<T> {
+    /// `list`.
+    object: &'static str,
+    data: Vec<T>,
+    /// Always `false`: the list is whole.
+    has_more: bool,
+    next_cursor: Option<String>,
+}
+
+impl<T> Listing<T> {
+    pub(super) fn of(data: Vec<T>) -> Self {
+        Self {
+            object: "list",
+            data,
+            has_more: false,
+            next_cursor: None,
+        }
+    }
+}
