@@ -287,7 +287,7 @@ async fn greeting(child: &mut Child, place: &Place) -> String {
     let mut text = String::new();
     let read = async {
         while !(text.contains("/v1/sessions") && text.ends_with("\n\n")) {
-            let mut buffer = [0; 16 << 10];
+            let mut buffer = vec![0; 16 << 10];
             match output.read(&mut buffer).await.unwrap() {
                 0 => return false,
                 count => text.push_str(std::str::from_utf8(&buffer[..count]).unwrap()),
