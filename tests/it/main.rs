@@ -8,7 +8,6 @@
     clippy::string_slice,
     reason = "the lints spare test functions but not the helpers beside them"
 )]
-
 #![allow(unreachable_pub, reason = "nothing is outside of a test binary")]
 
 mod binary;
