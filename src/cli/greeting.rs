@@ -17,6 +17,8 @@ pub(super) struct Facts<'a> {
     pub(super) address: SocketAddr,
     pub(super) store: Kind,
     pub(super) isolation: &'a Isolation,
+    /// A session can run commands.
+    pub(super) has_terminal: bool,
     /// Made just now.
     pub(super) first_key: Option<Secret>,
     /// The key file opens this server.
@@ -96,8 +98,7 @@ fn examples(config: &Config, facts: &Facts<'_>) -> String {
         "\nCreate a session and watch a turn:\n\n{}\n",
         curl.turn("Hello, who are you?")
     );
-    let can_ask = config.openai.base_url.is_none() && matches!(facts.isolation, Isolation::Working { .. });
-    if can_ask {
+    if config.openai.base_url.is_none() && facts.has_terminal {
         let asks = r#"/tool terminal {\"command\":\"rm -rf build\"}"#;
         text.push_str(&format!(
             "\nMake the demo model ask for an approval; the stream waits:\n\n{}\n\
@@ -194,6 +195,7 @@ mod tests {
             address: ADDRESS.parse().unwrap(),
             store: kind,
             isolation,
+            has_terminal: matches!(isolation, Isolation::Working { .. }),
             first_key: None,
             key_file_works: true,
         };

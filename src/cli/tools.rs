@@ -76,7 +76,7 @@ fn as_json(tools: &SessionTools, all: bool) -> serde_json::Value {
 fn as_table(tools: &SessionTools, all: bool) -> String {
     let offered = tools.offered().iter().map(|tool| {
         let spec = tool.spec();
-        let summary = spec.description.lines().next().unwrap_or_default();
+        let summary = spec.description.split(". ").next().unwrap_or_default();
         format!("{:<20} {:<14} {summary}\n", spec.name, spec.toolset)
     });
     let mut text: String = offered.collect();

@@ -11,6 +11,7 @@
 #![allow(unreachable_pub, reason = "nothing is outside of a test binary")]
 
 mod api_rest;
+mod binary;
 mod crash;
 mod engine;
 mod failures;

@@ -153,7 +153,7 @@ pub struct Events {
 }
 
 impl Events {
-    fn of(response: Response) -> Self {
+    pub fn of(response: Response) -> Self {
         Self {
             response_headers: response.headers().clone(),
             chunks: Box::pin(response.bytes_stream()),

@@ -1,0 +1,9 @@
+//! The built binary as an operator meets it: started, asked over real HTTP,
+//! killed, stopped, started again.
+
+mod commands;
+mod deaths;
+mod program;
+mod refusals;
+mod starts;
+mod stops;
