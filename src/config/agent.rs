@@ -16,16 +16,6 @@ pub struct Agent {
     pub api_max_retries: u32,
     /// The first pause before a retry; it doubles.
     pub retry_base: Duration,
-    pub recovery: Recovery,
-}
-
-/// What happens to a call whose outcome a crash hid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recovery {
-    /// The model is told that the outcome is unknown and goes on.
-    Continue,
-    /// A person decides first.
-    Ask,
 }
 
 impl Agent {
@@ -37,11 +27,6 @@ impl Agent {
             inactivity: section.seconds("inactivity_seconds", 1800, 1..=604_800),
             api_max_retries: section.number("api_max_retries", 3, 0..=20),
             retry_base: section.seconds("retry_base_seconds", 2, 0..=60),
-            recovery: section.choice(
-                "recovery",
-                &[("continue", Recovery::Continue), ("ask", Recovery::Ask)],
-                Recovery::Continue,
-            ),
         }
     }
 }

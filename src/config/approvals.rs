@@ -18,7 +18,6 @@ pub struct Approvals {
     pub allow_permanent: bool,
     /// Commands that are refused in every mode: literal text or globs.
     pub deny: Vec<String>,
-    pub container_guard: ContainerGuard,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,14 +43,6 @@ pub enum OnAsk {
     Deny,
 }
 
-/// How much is judged where the backend is a boundary of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ContainerGuard {
-    Skip,
-    Floor,
-    Full,
-}
-
 impl Approvals {
     pub(super) fn read(section: &mut Section<'_>) -> Self {
         section.ignore(original::APPROVALS);
@@ -66,15 +57,6 @@ impl Approvals {
             on_ask: section.choice("on_ask", &[("wait", OnAsk::Wait), ("deny", OnAsk::Deny)], OnAsk::Wait),
             allow_permanent: section.flag("allow_permanent", true),
             deny: section.texts("deny"),
-            container_guard: section.choice(
-                "container_guard",
-                &[
-                    ("skip", ContainerGuard::Skip),
-                    ("floor", ContainerGuard::Floor),
-                    ("full", ContainerGuard::Full),
-                ],
-                ContainerGuard::Skip,
-            ),
         }
     }
 }

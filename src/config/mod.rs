@@ -27,8 +27,8 @@ mod yaml;
 #[cfg(test)]
 mod tests;
 
-pub use agent::{Agent, Recovery};
-pub use approvals::{Approvals, ContainerGuard, Mode, OnAsk, OnExpiry};
+pub use agent::Agent;
+pub use approvals::{Approvals, Mode, OnAsk, OnExpiry};
 pub use auth::{Auth, Jwt};
 pub use error::{ConfigError, Problem};
 pub use layers::{Flags, Sources, process_environment};

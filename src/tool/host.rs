@@ -4,7 +4,9 @@
 //! Where a session's workspace lies follows from its ids alone, so a decision
 //! can name it without touching the disk; it is made when a tool first needs it.
 
+use std::fs::DirBuilder;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -171,11 +173,13 @@ impl Host {
 }
 
 fn data_dir(path: &Path) -> Result<PathBuf, HostError> {
-    let made = std::fs::create_dir_all(path).and_then(|()| path.canonicalize());
-    made.map_err(|source| HostError::DataDir {
-        path: path.to_path_buf(),
-        source,
-    })
+    // Whoever else has an account on the machine has no business in there.
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.and_then(|()| path.canonicalize())
+        .map_err(|source| HostError::DataDir {
+            path: path.to_path_buf(),
+            source,
+        })
 }
 
 fn roots(key: &'static str, paths: &[PathBuf]) -> Result<Vec<PathBuf>, HostError> {

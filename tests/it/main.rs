@@ -6,6 +6,8 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::string_slice,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
     reason = "the lints spare test functions but not the helpers beside them"
 )]
 #![allow(unreachable_pub, reason = "nothing is outside of a test binary")]

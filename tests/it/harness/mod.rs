@@ -276,9 +276,7 @@ pub fn name(event: &Event) -> String {
 }
 
 pub fn lines(path: &Path) -> usize {
-    std::fs::read_to_string(path)
-        .map(|text| text.lines().count())
-        .unwrap_or(0)
+    std::fs::read_to_string(path).map_or(0, |text| text.lines().count())
 }
 
 /// A probe from a closure.
