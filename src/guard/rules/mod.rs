@@ -30,7 +30,7 @@ mod windows;
 mod writes;
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use super::call::Call;
 use super::ledger::Ledger;
@@ -105,29 +105,27 @@ struct Index {
     always: Vec<(usize, &'static Rule)>,
 }
 
-fn index() -> &'static Index {
-    static INDEX: OnceLock<Index> = OnceLock::new();
-    INDEX.get_or_init(|| {
-        let mut index = Index {
-            by_name: HashMap::new(),
-            always: Vec::new(),
-        };
-        for (family, rules) in FAMILIES.iter().enumerate() {
-            for rule in *rules {
-                if rule.programs.is_empty() {
-                    index.always.push((family, rule));
-                }
-                for name in rule.programs {
-                    index.by_name.entry(name).or_default().push((family, rule));
-                }
+/// A table made of the constants above, the same at every start.
+static INDEX: LazyLock<Index> = LazyLock::new(|| {
+    let mut index = Index {
+        by_name: HashMap::new(),
+        always: Vec::new(),
+    };
+    for (family, rules) in FAMILIES.iter().enumerate() {
+        for rule in *rules {
+            if rule.programs.is_empty() {
+                index.always.push((family, rule));
+            }
+            for name in rule.programs {
+                index.by_name.entry(name).or_default().push((family, rule));
             }
         }
-        index
-    })
-}
+    }
+    index
+});
 
 pub(crate) fn judge(call: &Call, scene: &Scene<'_>, ledger: &mut Ledger) {
-    let index = index();
+    let index = &*INDEX;
     let mut hit = 0_u32;
     let mut apply = |rules: &[(usize, &'static Rule)]| {
         for (family, rule) in rules {

@@ -166,7 +166,7 @@ pub(super) fn clocks_and_ids(source: &Source) -> Vec<String> {
     outside(
         source,
         "base",
-        r"\bSystemTime\s*::\s*now\b|\b(?:Utc|Local)\s*::\s*now\b|\bnow_v[67]\b|\bnew_v[1467]\b",
+        r"\bSystemTime\s*::\s*now\b|\b(?:Utc|Local)\s*::\s*now\b|\bnow_v[67]\b|\b(?:Uuid\s*::\s*)new_v[1467]\b",
     )
 }
 
