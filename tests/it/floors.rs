@@ -123,3 +123,21 @@ fn every_query_on_a_tenants_table_stands_in_a_function_with_a_scope() {
         .collect();
     none("functions without a scope outside `across_tenants`", &findings);
 }
+
+/// The page that everybody reads first names nothing that is not there.
+#[test]
+fn the_architecture_page_names_only_what_exists() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let named = regex::Regex::new(r"`((?:tests|src|docs|scripts|migrations|openapi)/[\w/.-]+)`").unwrap();
+    let names: Vec<&str> = named
+        .captures_iter(&page)
+        .map(|found| found.get(1).unwrap().as_str())
+        .collect();
+    assert!(10 < names.len(), "the page names its tests");
+    let missing: Vec<&str> = names.into_iter().filter(|name| !root.join(name).exists()).collect();
+    assert!(
+        missing.is_empty(),
+        "ARCHITECTURE.md names what is not there: {missing:?}"
+    );
+}

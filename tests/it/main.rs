@@ -26,4 +26,5 @@ mod openapi;
 mod races;
 mod resume;
 mod sandbox;
+mod shutdown;
 mod tools;
