@@ -9,6 +9,10 @@ use super::{Finding, Judgement, ResolvedCommand, Severity, Span, Verdict};
 /// Findings that are kept: a person reads a handful, the verdict counts all.
 const MOST_FINDINGS: usize = 100;
 
+/// Rules of text that was not understood.
+pub(super) const PARSER_LIMIT: &str = "parser-limit";
+pub(super) const MALFORMED_COMMAND: &str = "malformed-command";
+
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) verdict: Verdict,
@@ -38,7 +42,7 @@ impl Ledger {
         let key = "command parser limit exceeded";
         self.add(
             Verdict::Ask,
-            finding("parser-limit", key, description, Severity::High, span),
+            finding(PARSER_LIMIT, key, description, Severity::High, span),
         );
     }
 
@@ -47,7 +51,7 @@ impl Ledger {
         let key = "command parser limit or malformed executable payload";
         self.add(
             Verdict::Ask,
-            finding("malformed-command", key, description, Severity::High, span),
+            finding(MALFORMED_COMMAND, key, description, Severity::High, span),
         );
     }
 

@@ -96,6 +96,14 @@ pub struct Finding {
     pub span: Span,
 }
 
+impl Finding {
+    /// The text could not be read, wholly or in part: its key says nothing about
+    /// what the command would do.
+    pub fn is_of_unread_text(&self) -> bool {
+        [ledger::PARSER_LIMIT, ledger::MALFORMED_COMMAND].contains(&self.rule.as_str())
+    }
+}
+
 /// One invocation, after unwrapping. Words that are decided at run time stand
 /// as they were written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]

@@ -2,6 +2,7 @@
 
 use super::Step;
 use super::gate::refusal;
+use crate::guard::Finding;
 use crate::model::approval::{Approval, ApprovalStatus, Choice, Decision, OnExpiry};
 use crate::model::call::CallStatus;
 use crate::model::event::EventType;
@@ -103,7 +104,9 @@ impl Step<'_> {
         keys.sort();
         keys.dedup();
         // Without a rule's key the grant is for this very text.
-        let keyless = keys.is_empty() || keys.iter().any(String::is_empty);
+        // So it is for text that nobody could read: the key of that covers anything.
+        let unread = approval.findings.iter().any(Finding::is_of_unread_text);
+        let keyless = unread || keys.is_empty() || keys.iter().any(String::is_empty);
         let subject = self
             .world
             .tools
