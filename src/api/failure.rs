@@ -11,7 +11,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 
 use crate::model::problem::{Problem, ProblemCode};
@@ -148,6 +148,10 @@ impl IntoResponse for Failure {
         let headers = response.headers_mut();
         if let Some(seconds) = retry_after(self.0.problem.code) {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if [ProblemCode::PayloadTooLarge, ProblemCode::RequestTimeout].contains(&self.0.problem.code) {
+            // The rest of the body is not read, so nothing can follow it.
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         if self.0.problem.code == ProblemCode::Unauthenticated {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -6,10 +6,10 @@ use std::convert::Infallible;
 
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
+use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 
 use crate::model::problem::ProblemCode;
@@ -55,14 +55,20 @@ impl Payload {
             .headers
             .get(CONTENT_LENGTH)
             .and_then(|text| text.to_str().ok()?.parse().ok());
-        if stated.is_some_and(|stated: u64| u64::try_from(limits.max_bytes).is_ok_and(|max| max < stated)) {
+        // A client that waits to be asked for its body need not send it.
+        let unread = limits.max_bytes.saturating_add(MOST_DISCARDED);
+        let unread = if self.headers.contains_key(EXPECT) {
+            limits.max_bytes
+        } else {
+            unread
+        };
+        if stated.is_some_and(|stated: usize| unread < stated) {
             return Err(too_large(limits.max_bytes));
         }
-        let whole = Limited::new(self.body, limits.max_bytes).collect();
         tokio::select! {
-            whole = whole => match whole {
-                Ok(whole) => Ok(whole.to_bytes()),
-                Err(error) if error.is::<LengthLimitError>() => Err(too_large(limits.max_bytes)),
+            whole = whole(self.body, limits.max_bytes) => match whole {
+                Ok(Some(whole)) => Ok(whole),
+                Ok(None) => Err(too_large(limits.max_bytes)),
                 // The client left or broke the framing; it will hardly read this.
                 Err(_) => Err(Failure::field("", "it did not arrive whole")),
             },
@@ -72,6 +78,28 @@ impl Payload {
             )),
         }
     }
+}
+
+/// What is read and dropped of a body that is too large. An answer that comes
+/// while the client still sends is lost to it when the connection closes.
+const MOST_DISCARDED: usize = 4 * 1024 * 1024;
+
+/// The body, unless it has more than `max` bytes.
+async fn whole(mut body: Body, max: usize) -> Result<Option<Bytes>, axum::Error> {
+    let (mut whole, mut seen) = (BytesMut::new(), 0_usize);
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        seen = seen.saturating_add(data.len());
+        if seen <= max {
+            whole.extend_from_slice(&data);
+        } else {
+            whole = BytesMut::new();
+        }
+        if max.saturating_add(MOST_DISCARDED) < seen {
+            return Ok(None);
+        }
+    }
+    Ok((seen <= max).then(|| whole.freeze()))
 }
 
 fn too_large(max: usize) -> Failure {
