@@ -14,6 +14,7 @@
 
 mod api_rest;
 mod binary;
+mod cases;
 mod crash;
 mod engine;
 mod failures;

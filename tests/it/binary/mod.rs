@@ -3,6 +3,7 @@
 
 mod commands;
 mod deaths;
+mod frozen;
 mod program;
 mod refusals;
 mod starts;

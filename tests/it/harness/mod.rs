@@ -3,6 +3,7 @@
 
 pub mod client;
 pub mod http;
+pub mod model_server;
 pub mod script;
 
 use std::future::Future;
