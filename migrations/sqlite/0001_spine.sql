@@ -100,6 +100,7 @@ create unique index turn_active on turn (tenant_id, session_id) where status in 
 create table message (
     tenant_id text not null,
     session_id text not null,
+    user_id text not null,
     -- Dense place in the transcript; results of calls have theirs reserved when
     -- the call is proposed, so that they stand in call order.
     position integer not null,
@@ -118,6 +119,7 @@ create unique index message_by_id on message (tenant_id, message_id);
 create table tool_call (
     tenant_id text not null,
     session_id text not null,
+    user_id text not null,
     turn_id text not null,
     call_id text not null,
     -- The assistant message that made the call names the batch.
@@ -197,6 +199,7 @@ create index grant_of_session on standing_grant (tenant_id, session_id);
 create table event (
     tenant_id text not null,
     session_id text not null,
+    user_id text not null,
     seq integer not null,
     turn_id text,
     epoch integer not null,

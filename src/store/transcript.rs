@@ -6,17 +6,21 @@ use super::sessions::named;
 use super::{Arg, Row, StoreError};
 use crate::model::id::{CallId, SessionId, TurnId};
 use crate::model::message::{Message, Role};
-use crate::model::record::{CallRecord, MessageRecord};
+use crate::model::record::{CallRecord, MessageRecord, SessionRecord};
 
 impl Rows<'_> {
-    pub(super) async fn add_message(&mut self, session: SessionId, message: &MessageRecord) -> Result<(), StoreError> {
+    pub(super) async fn add_message(
+        &mut self,
+        session: &SessionRecord,
+        message: &MessageRecord,
+    ) -> Result<(), StoreError> {
         const SQL: &str = "
             insert into message (tenant_id, session_id, position, message_id, turn_id, role, content, reasoning,
-                finish_reason, call_id, created_at)
-            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+                finish_reason, call_id, created_at, user_id)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
         let args = [
             self.tenant.into(),
-            session.into(),
+            session.session_id.into(),
             message.position.into(),
             message.message_id.into(),
             message.turn_id.into(),
@@ -29,20 +33,21 @@ impl Rows<'_> {
             },
             message.call_id.into(),
             message.created_at.into(),
+            Arg::from(&session.user_id),
         ];
         self.conn.execute(SQL, &args).await?;
         Ok(())
     }
 
-    pub(super) async fn add_call(&mut self, session: SessionId, call: &CallRecord) -> Result<(), StoreError> {
+    pub(super) async fn add_call(&mut self, session: &SessionRecord, call: &CallRecord) -> Result<(), StoreError> {
         const SQL: &str = "
             insert into tool_call (tenant_id, session_id, turn_id, call_id, message_id, batch_index, position, name,
                 provider_id, arguments_raw, arguments, edited, effect, segment, parallel, status, exit_code,
-                created_at, started_at, finished_at)
-            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)";
+                created_at, started_at, finished_at, user_id)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)";
         let args = [
             self.tenant.into(),
-            session.into(),
+            session.session_id.into(),
             call.turn_id.into(),
             call.call_id.into(),
             call.message_id.into(),
@@ -61,6 +66,7 @@ impl Rows<'_> {
             call.created_at.into(),
             call.started_at.into(),
             call.finished_at.into(),
+            Arg::from(&session.user_id),
         ];
         self.conn.execute(SQL, &args).await?;
         Ok(())

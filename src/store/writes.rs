@@ -29,10 +29,10 @@ impl Rows<'_> {
             self.write_turn(&ended(turn, &writes.events, first)).await?;
         }
         for message in &writes.messages {
-            self.add_message(id, message).await?;
+            self.add_message(session, message).await?;
         }
         for call in &writes.new_calls {
-            self.add_call(id, call).await?;
+            self.add_call(session, call).await?;
         }
         for call in &writes.calls {
             self.write_call(call).await?;
@@ -64,12 +64,12 @@ impl Rows<'_> {
         at: Timestamp,
     ) -> Result<(), StoreError> {
         const SQLITE: &str = "
-            insert into event (tenant_id, session_id, seq, turn_id, epoch, type, at, data)
-            select $1, $2, value ->> '$.s', value ->> '$.t', value ->> '$.e', value ->> '$.k', $3, value ->> '$.d'
+            insert into event (tenant_id, session_id, user_id, seq, turn_id, epoch, type, at, data)
+            select $1, $2, $5, value ->> '$.s', value ->> '$.t', value ->> '$.e', value ->> '$.k', $3, value ->> '$.d'
             from json_each($4)";
         const POSTGRES: &str = "
-            insert into event (tenant_id, session_id, seq, turn_id, epoch, type, at, data)
-            select $1, $2, r.s, r.t, r.e, r.k, $3, r.d
+            insert into event (tenant_id, session_id, user_id, seq, turn_id, epoch, type, at, data)
+            select $1, $2, $5, r.s, r.t, r.e, r.k, $3, r.d
             from json_to_recordset($4::json) as r(s bigint, t text, e bigint, k text, d text)";
         if events.is_empty() {
             return Ok(());
@@ -91,6 +91,7 @@ impl Rows<'_> {
             session.session_id.into(),
             at.into(),
             Arg::json(&rows)?,
+            Arg::from(&session.user_id),
         ];
         self.conn.execute(sql, &args).await?;
         Ok(())

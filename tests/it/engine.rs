@@ -269,6 +269,28 @@ fn commits_are_as_few_as_promised() {
             three,
             ["create_turn", "answer", "results", "results", "results", "answer"]
         );
+        let asked = async |script: &str| {
+            let session = server.session().await.id;
+            seen.lock().unwrap().clear();
+            let turn = server.turn(session, script).await.turn;
+            server
+                .wait_for(session, |body| matches!(body, EventBody::TurnWaiting(_)))
+                .await;
+            let approval = pending(&server, session).await.remove(0);
+            server
+                .engine
+                .decide(&server.scope, approval.id, answer(Choice::Once))
+                .await
+                .unwrap();
+            server.frames(session, turn.id).await;
+            let labels = seen.lock().unwrap().clone();
+            labels
+                .into_iter()
+                .filter(|label| !label.starts_with("process"))
+                .collect::<Vec<_>>()
+        };
+        let decided = asked(&format!("{}\n/then\n/say done", guarded("a"))).await;
+        assert_eq!(decided, ["create_turn", "answer", "decide", "results", "answer"]);
         let read = "/tool read_file {\"path\": \"none\"}\n/tool read_file {\"path\": \"nothing\"}";
         let parallel = commits(&format!("{read}\n/then\n/say done")).await;
         assert_eq!(parallel, ["create_turn", "answer", "results", "answer"]);
@@ -305,6 +327,54 @@ fn a_turn_whose_data_directory_is_gone_is_given_up_and_the_session_goes_on() {
             "turn.completed"
         );
         assert_eq!(lines(&server.workspace(session).join("a")), 1);
+        server.stop().await;
+    });
+}
+
+#[test]
+fn an_answer_for_a_place_that_moved_is_superseded_and_asked_anew() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let session = server.session().await.id;
+        let moving = terminal("rm -rf nothing; mkdir sub && cd sub");
+        let turn = server
+            .turn(session, &format!("{moving}\n{}\n/then\n/say done", guarded("a")))
+            .await
+            .turn;
+        server
+            .wait_for(session, |body| matches!(body, EventBody::TurnWaiting(_)))
+            .await;
+        let first = pending(&server, session).await;
+        assert_eq!(first.len(), 2);
+        // The second is allowed for the place that was shown; the first moves.
+        for approval in first.iter().rev() {
+            server
+                .engine
+                .decide(&server.scope, approval.id, answer(Choice::Once))
+                .await
+                .unwrap();
+        }
+        server
+            .wait_for(session, |body| matches!(body, EventBody::ApprovalSuperseded(_)))
+            .await;
+        let again = pending(&server, session).await;
+        assert_eq!(again.len(), 1, "asked anew");
+        assert_ne!(again[0].digest, first[1].digest);
+        assert!(again[0].cwd.as_deref().unwrap().ends_with("/sub"), "{:?}", again[0].cwd);
+        assert_eq!(
+            lines(&server.workspace(session).join("sub/a")),
+            0,
+            "not run on the old answer"
+        );
+        server
+            .engine
+            .decide(&server.scope, again[0].id, answer(Choice::Once))
+            .await
+            .unwrap();
+        server.frames(session, turn.id).await;
+        assert_eq!(lines(&server.workspace(session).join("sub/a")), 1);
+        check_transcript(&server.messages(session).await);
+        check_log(&server.log(session).await);
         server.stop().await;
     });
 }
