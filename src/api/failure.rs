@@ -126,6 +126,11 @@ impl From<StoreError> for Failure {
                 "the store cannot be reached at the moment; nothing was changed, try again",
             )
             .with_cause(error),
+            StoreError::Unclear(_) => Self::new(
+                ProblemCode::StoreUnavailable,
+                "the store did not confirm the change: it may have been made or not; look before you try again",
+            )
+            .with_cause(error),
             other => Self::internal(other),
         }
     }
@@ -194,4 +199,22 @@ fn chain(error: &(dyn Error + 'static)) -> String {
         next = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_that_nobody_confirmed_is_not_called_undone() {
+        let lost = || Arc::new(std::io::Error::other("the line went dead at 10.0.0.1"));
+        let unclear = Failure::from(StoreError::Unclear(lost()));
+        let away = Failure::from(StoreError::Unavailable(lost()));
+        for failure in [&unclear, &away] {
+            assert_eq!(failure.problem().code, ProblemCode::StoreUnavailable);
+            assert!(!failure.problem().detail.contains("10.0.0.1"));
+        }
+        assert!(away.problem().detail.contains("nothing was changed"));
+        assert!(unclear.problem().detail.contains("may have been made or not"));
+    }
 }

@@ -2,16 +2,20 @@
 //! wrong type is refused with a JSON pointer to it. U+0000, which one of the
 //! stores cannot hold, becomes U+FFFD in every text on the way in.
 
+use std::cell::Cell;
 use std::fmt;
 
-use serde::de::{self, DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, de::IgnoredAny};
+use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use serde_path_to_error::{Path, Segment};
 
 use crate::base::text::without_nul;
 
 use super::failure::Failure;
+
+/// A value takes up to sixteen times the memory of its two bytes on the wire; no
+/// request of this surface needs as many.
+const MAX_VALUES: u32 = 100_000;
 
 /// Reads a value from a whole body. Nesting deeper than 128 is refused by the
 /// parser.
@@ -20,7 +24,9 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
         return Err(Failure::field("", "it is empty; send a JSON object, `{}` at least"));
     }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = Strict::deserialize(&mut reader).and_then(|Strict(value)| reader.end().map(|()| value));
+    let left = Cell::new(MAX_VALUES);
+    let value = Strict { left: &left }.deserialize(&mut reader);
+    let value = value.and_then(|value| reader.end().map(|()| value));
     let value = value.map_err(|error| Failure::field("", format!("it is not valid JSON: {error}")))?;
     // Serde would take a list for the fields of an object in their order.
     if !value.is_object() {
@@ -45,18 +51,26 @@ fn pointer(path: &Path) -> String {
     text
 }
 
-/// A JSON value without repeated keys and without U+0000.
-struct Strict(Value);
+/// Reads a JSON value without repeated keys and without U+0000.
+#[derive(Clone, Copy)]
+struct Strict<'a> {
+    /// Values that may still come.
+    left: &'a Cell<u32>,
+}
 
-impl<'de> Deserialize<'de> for Strict {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(StrictVisitor).map(Self)
+impl<'de> DeserializeSeed<'de> for Strict<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        let Some(left) = self.left.get().checked_sub(1) else {
+            return Err(de::Error::custom(format!("it holds more than {MAX_VALUES} values")));
+        };
+        self.left.set(left);
+        deserializer.deserialize_any(self)
     }
 }
 
-struct StrictVisitor;
-
-impl<'de> Visitor<'de> for StrictVisitor {
+impl<'de> Visitor<'de> for Strict<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -94,7 +108,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
-        while let Some(Strict(value)) = list.next_element()? {
+        while let Some(value) = list.next_element_seed(self)? {
             values.push(value);
         }
         Ok(Value::Array(values))
@@ -108,7 +122,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
                 entries.next_value::<IgnoredAny>()?;
                 return Err(de::Error::custom(format!("the key `{key}` stands twice in one object")));
             }
-            let Strict(value) = entries.next_value()?;
+            let value = entries.next_value_seed(self)?;
             map.insert(key, value);
         }
         Ok(Value::Object(map))
@@ -118,7 +132,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde::Serialize;
+    use serde::{Deserialize, Serialize};
     use serde_json::json;
 
     #[derive(Debug, Deserialize, Serialize)]
@@ -197,6 +211,15 @@ mod tests {
         assert!(parse::<Order>(nested(120).as_bytes()).is_ok());
         assert!(refused(&nested(200)).1.contains("recursion limit"));
         assert!(refused(&nested(1_000_000)).1.contains("recursion limit"));
+    }
+
+    #[test]
+    fn a_body_of_too_many_values_is_refused() {
+        let many = |count: usize| format!(r#"{{"name": "a", "notes": [{}0]}}"#, "0,".repeat(count));
+        assert!(parse::<Order>(many(90_000).as_bytes()).is_ok());
+        assert!(refused(&many(100_000)).1.contains("more than 100000 values"));
+        let nested = format!(r#"{{"name": "a", "notes": [{}0]}}"#, "{},[],".repeat(50_000));
+        assert!(refused(&nested).1.contains("more than 100000 values"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::command::{Chunk, Command, EnvironmentError, Finished, Isolation, Isol
 use super::exec::description::{Confinement, Description, frame};
 use super::probe;
 use super::run::Run;
-use super::workspace::Workspace;
+use super::workspace::{self, Workspace};
 
 /// What every command may use at most.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,6 +90,11 @@ impl Local {
     /// The session's directories, made on first use.
     pub async fn workspace(&self, tenant: &str, session: &str) -> Result<Workspace, EnvironmentError> {
         Workspace::open(&self.settings, tenant, session).await
+    }
+
+    /// Removes the session's directories; nothing of it runs any more.
+    pub async fn remove(&self, tenant: &str, session: &str) -> Result<(), EnvironmentError> {
+        workspace::remove(&self.settings, tenant, session).await
     }
 
     /// Runs one command to its end. `output` is called as output arrives; a slow

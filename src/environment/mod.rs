@@ -13,6 +13,7 @@ mod identity;
 mod local;
 mod place;
 mod probe;
+mod remove;
 mod replace;
 mod run;
 mod visible;
@@ -37,6 +38,13 @@ impl Environment {
     pub async fn workspace(&self, tenant: &str, session: &str) -> Result<Workspace, EnvironmentError> {
         match self {
             Self::Local(local) => local.workspace(tenant, session).await,
+        }
+    }
+
+    /// Removes the session's directories; nothing of it runs any more.
+    pub async fn remove(&self, tenant: &str, session: &str) -> Result<(), EnvironmentError> {
+        match self {
+            Self::Local(local) => local.remove(tenant, session).await,
         }
     }
 

@@ -46,6 +46,44 @@ impl Drop for Scratch {
     }
 }
 
+/// Nested as deep as a command of some seconds can do it.
+fn deepened(directory: &Path, depth: usize) {
+    use rustix::fs::{Mode, OFlags, mkdirat, open, openat};
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut inner = open(directory, flags, Mode::empty()).unwrap();
+    for _ in 0..depth {
+        mkdirat(&inner, "d", Mode::RWXU).unwrap();
+        inner = openat(&inner, "d", flags, Mode::empty()).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_workspace_goes_however_its_commands_left_it() {
+    let scratch = Scratch::new();
+    let workspace = scratch.workspace().await;
+    let outside = scratch.0.join("kept");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("file"), "kept").unwrap();
+    let root = workspace.root().to_path_buf();
+    deepened(&root, 2_000);
+    symlink(&outside, root.join("link")).unwrap();
+    for number in 0..1_500 {
+        fs::write(root.join(format!("f{number}")), "").unwrap();
+    }
+    fs::create_dir_all(root.join("cache/module")).unwrap();
+    fs::write(root.join("cache/module/file"), "").unwrap();
+    for closed in ["cache/module", "cache"] {
+        fs::set_permissions(root.join(closed), fs::Permissions::from_mode(0o000)).unwrap();
+    }
+    let local = super::Local::open(scratch.settings()).await;
+    for _ in 0..2 {
+        local.remove("ten_a", "ses_a").await.unwrap();
+        assert!(!root.parent().unwrap().exists());
+    }
+    assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "kept");
+    assert!(local.remove("ten_a", "..").await.is_err());
+}
+
 async fn write(workspace: &Workspace, path: impl AsRef<Path>, text: &str) -> Result<(), FileError> {
     workspace
         .write_atomic(path.as_ref(), text.into(), Parents::Create)

@@ -15,6 +15,7 @@ use rustix::fs::{Gid, Mode, OFlags, Uid, open};
 use super::command::EnvironmentError;
 use super::identity::{self, Identity};
 use super::local::LocalSettings;
+use super::remove;
 
 /// The places of one session; clones share them.
 #[derive(Clone, Debug)]
@@ -67,7 +68,7 @@ impl Workspace {
     ) -> Result<Self, EnvironmentError> {
         let settings = Arc::clone(settings);
         let (tenant, session) = (name(tenant)?, name(session)?);
-        let directory = settings.data_dir.join("workspaces").join(&tenant).join(&session);
+        let directory = directory(&settings, &tenant, &session);
         let failed = |source| EnvironmentError::Workspace {
             path: directory.clone(),
             source,
@@ -79,6 +80,24 @@ impl Workspace {
             .and_then(|result| result)
             .map_err(failed)
     }
+}
+
+/// Removes a session's directories with all in them.
+pub(super) async fn remove(settings: &LocalSettings, tenant: &str, session: &str) -> Result<(), EnvironmentError> {
+    let directory = directory(settings, &name(tenant)?, &name(session)?);
+    let path = directory.clone();
+    let removed = tokio::task::spawn_blocking(move || remove::remove(&path)).await;
+    removed
+        .map_err(io::Error::other)
+        .and_then(|result| result)
+        .map_err(|source| EnvironmentError::Workspace {
+            path: directory,
+            source,
+        })
+}
+
+fn directory(settings: &LocalSettings, tenant: &str, session: &str) -> PathBuf {
+    settings.data_dir.join("workspaces").join(tenant).join(session)
 }
 
 /// A name that stays one path component.

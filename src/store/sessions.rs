@@ -217,7 +217,7 @@ impl Rows<'_> {
         let Some(row) = self.conn.row(SQL, &args).await? else {
             return Ok(None);
         };
-        let actions = self.required_actions(&[id]).await?;
+        let actions = self.required_actions(id, id).await?;
         let actions = actions.into_iter().map(|(_, action)| action).collect();
         session_view(&row, actions).map(Some)
     }
@@ -266,7 +266,10 @@ impl Rows<'_> {
         ];
         let rows = self.conn.rows(SQL, &args).await?;
         let ids: Vec<SessionId> = rows.iter().map(|row| row.id("session_id")).collect::<Result<_, _>>()?;
-        let mut actions = self.required_actions(&ids).await?;
+        let mut actions = match (ids.last(), ids.first()) {
+            (Some(oldest), Some(newest)) => self.required_actions(*oldest, *newest).await?,
+            _ => Vec::new(),
+        };
         rows.iter()
             .zip(ids)
             .map(|(row, id)| {
@@ -276,25 +279,31 @@ impl Rows<'_> {
             .collect()
     }
 
-    /// What waits for a person in these sessions.
-    async fn required_actions(&mut self, ids: &[SessionId]) -> Result<Vec<(SessionId, RequiredAction)>, StoreError> {
+    /// What waits for a person in the sessions of this scope from one to another:
+    /// one question for a whole page.
+    async fn required_actions(
+        &mut self,
+        oldest: SessionId,
+        newest: SessionId,
+    ) -> Result<Vec<(SessionId, RequiredAction)>, StoreError> {
         const SQL: &str = "
             select session_id, approval_id, turn_id, title, expires_at from approval
-            where tenant_id = $1 and status = 'pending' and session_id = $2 order by approval_id";
-        let mut actions = Vec::new();
-        for id in ids {
-            for row in self.conn.rows(SQL, &[self.tenant.into(), (*id).into()]).await? {
-                let action = RequiredAction {
-                    kind: "approval".to_owned(),
-                    id: row.id("approval_id")?,
-                    turn_id: row.id("turn_id")?,
-                    summary: row.text("title")?,
-                    expires_at: row.opt_timestamp("expires_at")?,
-                };
-                actions.push((*id, action));
-            }
-        }
-        Ok(actions)
+            where tenant_id = $1 and status = 'pending' and session_id >= $2 and session_id <= $3
+                and user_id = coalesce($4, user_id)
+            order by approval_id";
+        let args = [self.tenant.into(), oldest.into(), newest.into(), Arg::from(&self.user)];
+        let rows = self.conn.rows(SQL, &args).await?;
+        let action = |row: &Row| {
+            let action = RequiredAction {
+                kind: "approval".to_owned(),
+                id: row.id("approval_id")?,
+                turn_id: row.id("turn_id")?,
+                summary: row.text("title")?,
+                expires_at: row.opt_timestamp("expires_at")?,
+            };
+            Ok((row.id("session_id")?, action))
+        };
+        rows.iter().map(action).collect()
     }
 
     fn record(&self, row: &Row) -> Result<SessionRecord, StoreError> {

@@ -140,12 +140,16 @@ impl Rows<'_> {
             select call_id, turn_id, message_id, batch_index, position, name, provider_id, arguments_raw, arguments,
                 edited, effect, segment, parallel, status, exit_code, created_at, started_at, finished_at
             from tool_call
-            where tenant_id = $1 and session_id = $2 and position > $3 and position <= $4 + 200
+            where tenant_id = $1 and session_id = $2 and position > $3 and message_id in (
+                select message_id from message
+                where tenant_id = $1 and session_id = $2 and position > $3 and position <= $4
+                    and role = 'assistant')
             order by position";
         let args = [self.tenant.into(), session.into(), after.into(), limit.into()];
         let rows = self.conn.rows(MESSAGES, &args).await?;
         let records: Vec<MessageRecord> = rows.iter().map(message_record).collect::<Result<_, _>>()?;
-        let mut expected = after + 1;
+        // A client may name any place.
+        let mut expected = after.saturating_add(1);
         let whole: Vec<MessageRecord> = records
             .into_iter()
             .take_while(|message| {

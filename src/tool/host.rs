@@ -136,13 +136,10 @@ impl Host {
     /// Removes a session's directories. What cannot be removed is reported and
     /// left.
     pub async fn remove_workspace(&self, tenant: TenantId, session: SessionId) {
-        let work = self.workspace_path(tenant, session);
-        let Some(directory) = work.parent() else { return };
-        match tokio::fs::remove_dir_all(directory).await {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(%session, %error, "the workspace of a deleted session is left behind");
-            }
-            _ => {}
+        let (tenant, name) = (tenant.to_string(), session.to_string());
+        if let Err(error) = self.environment.remove(&tenant, &name).await {
+            let cause = std::error::Error::source(&error).map(ToString::to_string);
+            tracing::warn!(%session, %error, cause, "the workspace of a deleted session is left behind");
         }
     }
 

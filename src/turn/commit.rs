@@ -32,6 +32,10 @@ impl Carried {
         if self.due {
             engine.nudges().due.notify_one();
         }
+        // Where the end was not an owner's, nobody else says that it can go.
+        if self.state.session.deleted_at.is_some() && self.state.session.active_turn_id.is_none() {
+            engine.nudges().purge.notify_one();
+        }
     }
 }
 

@@ -22,6 +22,10 @@ use crate::tool::arguments::{self, Unreadable};
 /// 3 for cut calls, 3 for calls that do not parse).
 const MAX_UNUSABLE: u32 = 3;
 
+/// Calls of one answer: far above what any model makes. They are planned pair by
+/// pair and stored in one transaction, for which everybody else waits.
+const MAX_CALLS: usize = 256;
+
 /// How often this step was tried.
 #[derive(Default)]
 struct Tries {
@@ -173,6 +177,9 @@ fn unusable(answer: &Answer, with_tools: bool, tries: u32) -> Option<Problem> {
         } else {
             None
         };
+    }
+    if MAX_CALLS < answer.calls.len() {
+        return invalid("the model made more than 256 tool calls in one answer");
     }
     let unreadable: Vec<Unreadable> = answer
         .calls

@@ -66,6 +66,49 @@ fn a_command_runs_and_its_result_reaches_the_model() {
     });
 }
 
+#[test]
+fn a_page_of_messages_holds_every_call_and_may_begin_anywhere() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let session = server.session().await.id;
+        let calls: Vec<String> = (0..250)
+            .map(|number| format!("/tool read_file {{\"x\": {number}}}"))
+            .collect();
+        let turn = server.turn(session, &calls.join("\n")).await.turn;
+        server.frames(session, turn.id).await;
+        let page = |after, limit| {
+            let read = server
+                .scope
+                .read(move |mut rows| Box::pin(async move { rows.messages(session, after, limit).await }));
+            async move { read.await.unwrap() }
+        };
+        assert_eq!(page(-1, 2).await[1].1.tool_calls.len(), 250);
+        for after in [i64::MAX, i64::MAX - 1, i64::MIN] {
+            assert!(page(after, 2).await.is_empty());
+        }
+        server.stop().await;
+    });
+}
+
+#[test]
+fn an_answer_of_too_many_calls_fails_the_turn_and_stores_none() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let session = server.session().await.id;
+        let calls: Vec<String> = (0..257)
+            .map(|number| format!("/tool read_file {{\"path\": \"{number}\"}}"))
+            .collect();
+        let turn = server.turn(session, &calls.join("\n")).await.turn;
+        let frames = server.frames(session, turn.id).await;
+        let Some(EventBody::TurnFailed(end)) = frames.last().map(|frame| &frame.event.body) else {
+            panic!("{}", names(&frames).join(" "));
+        };
+        assert_eq!(end.turn.error.as_ref().unwrap().code, ProblemCode::ModelAnswerInvalid);
+        assert!(!names(&frames).contains(&"tool_call.proposed".to_owned()));
+        server.stop().await;
+    });
+}
+
 fn answer(choice: Choice) -> AnswerRequest {
     AnswerRequest {
         choice,

@@ -12,10 +12,11 @@ use hermes_server::model::id::{SessionId, TurnId};
 use hermes_server::model::problem::ProblemCode;
 use hermes_server::model::session::ApprovalPolicy;
 use hermes_server::model::turn::{OnBusy, TurnStatus};
+use hermes_server::store::Fate;
 use hermes_server::turn::requests::{AnswerRequest, CreateSession, EngineError, NewTurn};
 
 use crate::harness::script::{check_log, check_transcript, guarded, is_terminal, mark, terminal, terminal_events};
-use crate::harness::{PATIENCE, Server, lines, name, names, new_session, new_turn, on_both, until};
+use crate::harness::{PATIENCE, Server, lines, name, names, new_session, new_turn, on_both, probe, until};
 
 /// Small pauses in an order that a seed fixes.
 struct Dice(u64);
@@ -517,6 +518,33 @@ fn an_idle_session_that_is_deleted_is_purged_at_once() {
                 .await
                 .expect("the rows of a deleted session go");
         }
+        server.stop().await;
+    });
+}
+
+#[test]
+fn a_deleted_session_whose_owner_died_is_purged_when_another_ends_its_turn() {
+    on_both(async |place| {
+        // The owner hears of it and dies before it can store the end.
+        let ends = |label| matches!(label, "end" | "results");
+        let mute = probe(move |label| if ends(label) { Fate::FailBefore } else { Fate::Go });
+        let server = place.start_probed(mute).await;
+        let session = server.session().await.id;
+        let turn = server.turn(session, &terminal("sleep 60")).await.turn.id;
+        server
+            .wait_for(session, |body| matches!(body, EventBody::ToolCallStarted(_)))
+            .await;
+        server.engine.delete_session(&server.scope, session).await.unwrap();
+        server.crash().await;
+        let server = place.start().await;
+        let purged = async {
+            while rows_of(&server, session).await {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, purged)
+            .await
+            .unwrap_or_else(|_| panic!("the rows of {turn} do not go"));
         server.stop().await;
     });
 }

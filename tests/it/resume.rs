@@ -295,10 +295,13 @@ fn same_events(one: &[Value], other: &[Value]) {
 async fn cut_everywhere(place: Place) {
     let server = place.start().await;
     let mut cuts = 0;
-    for seed in 1..=RUNS {
+    let mut seed = 0;
+    // A busy machine joins more frames, so that a run holds fewer cuts.
+    while seed < RUNS || cuts < CUTS {
+        seed += 1;
+        assert!(seed <= 10 * RUNS, "only {cuts} cuts");
         cuts += one_run(&server, seed).await;
     }
-    assert!(CUTS <= cuts, "only {cuts} cuts");
     assert_eq!(server.engine.hub().len(), 0, "nobody reads any more");
     server.stop().await;
 }

@@ -2,6 +2,7 @@
 //! through the built binary.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -371,6 +372,31 @@ async fn sockets_of_other_services_are_out_of_reach() {
     assert_eq!(sandbox.run(&format!("perl -e \"{pair}\"")).await.stdout, "pair");
     let packet = "use Socket; socket(S, 17, SOCK_RAW, 0) or exit 1; print 'raw'";
     sandbox.refuses(&format!("perl -e \"{packet}\"")).await;
+}
+
+/// Landlock hides what files hold, not that they change.
+#[tokio::test]
+async fn changes_in_another_sessions_workspace_cannot_be_watched() {
+    let data = Scratch::new();
+    // Closed above, so that commands of a server that is root pass by a power
+    // that would also let them watch.
+    fs::set_permissions(&data.0, fs::Permissions::from_mode(0o700)).unwrap();
+    let local = Local::open(settings(&data.0)).await;
+    let workspace = local.workspace("ten_a", "ses_a").await.unwrap();
+    let other = local.workspace("ten_b", "ses_b").await.unwrap();
+    let sandbox = Sandbox { data, local, workspace };
+    let (init, add) = if cfg!(target_arch = "x86_64") {
+        (294, 254)
+    } else {
+        (26, 27)
+    };
+    let watch = |path: &Path| {
+        let path = path.display();
+        format!("perl -e '$p = \"{path}\"; $f = syscall({init}, 0); exit(syscall({add}, $f, $p, 256) < 0 ? 1 : 0)'")
+    };
+    for path in [other.root(), &sandbox.data.0, &sandbox.data.0.join("workspaces")] {
+        sandbox.refuses(&watch(path)).await;
+    }
 }
 
 #[tokio::test]

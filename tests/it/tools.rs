@@ -124,6 +124,17 @@ fn read(done: &Done) -> Value {
     serde_json::from_str(&done.result).unwrap()
 }
 
+/// Before `EOF&` a rewriter that took the quotes wrong would have put something,
+/// and so made it the end of the here-document.
+#[tokio::test]
+async fn what_runs_is_the_judged_text_to_the_letter() {
+    let mut bench = Bench::new().await;
+    let script = "cat $'\\'' <<\"{ EOF& }\" \\' 2>&1\ntrue &&\nEOF&\ntouch sneaked\n{ EOF& }\ntrue";
+    let (done, _) = bench.terminal(json!({"command": script})).await;
+    assert!(!done.failed, "{}", done.result);
+    assert!(!bench.root().join("sneaked").exists());
+}
+
 #[tokio::test]
 async fn every_tool_runs_its_example() {
     let bench = Bench::new().await;

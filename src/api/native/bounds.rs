@@ -3,7 +3,7 @@
 
 use crate::api::failure::Failure;
 use crate::model::message::Part;
-use crate::model::session::{EnvironmentSpec, Metadata};
+use crate::model::session::{EnvironmentSpec, Metadata, ToolsetSelection};
 use crate::model::turn::TurnLimits;
 
 /// Where commands run.
@@ -16,6 +16,8 @@ const MAX_MODEL_CHARS: usize = 256;
 const MAX_INSTRUCTIONS_CHARS: usize = 256 * 1024;
 /// What popular APIs allow for 16 pairs of 512 characters, with room to spare.
 const MAX_METADATA_BYTES: usize = 16 * 1024;
+/// More than there are toolsets.
+const MAX_TOOLSETS: usize = 200;
 
 pub(super) fn session_texts(
     title: &Option<String>,
@@ -58,6 +60,22 @@ pub(super) fn metadata(metadata: &Metadata) -> Result<(), Failure> {
     if MAX_METADATA_BYTES < bytes {
         let detail = format!("it has {bytes} bytes as JSON; at most {MAX_METADATA_BYTES} are allowed");
         return Err(Failure::field("/metadata", detail));
+    }
+    Ok(())
+}
+
+/// Names may stand twice, so how many there are says nothing of how many count:
+/// a selection is worked out again and kept for as long as it is used.
+pub(super) fn toolsets(selection: &ToolsetSelection) -> Result<(), Failure> {
+    let enabled = selection.enabled.as_deref().unwrap_or_default();
+    for (pointer, names) in [
+        ("/toolsets/enabled", enabled),
+        ("/toolsets/disabled", &selection.disabled),
+    ] {
+        if MAX_TOOLSETS < names.len() {
+            let detail = format!("it has {} names; at most {MAX_TOOLSETS} are allowed", names.len());
+            return Err(Failure::field(pointer, detail));
+        }
     }
     Ok(())
 }
@@ -130,6 +148,16 @@ mod tests {
         assert!(session_texts(&None, &long(257), &None, &None).is_err());
         assert!(session_texts(&None, &Some("  ".to_owned()), &None, &None).is_err());
         assert!(session_texts(&Some(String::new()), &None, &None, &None).is_ok());
+    }
+
+    #[test]
+    fn a_selection_of_toolsets_is_short() {
+        let selection = |enabled, disabled| ToolsetSelection {
+            enabled: Some(vec!["terminal".to_owned(); enabled]),
+            disabled: vec!["terminal".to_owned(); disabled],
+        };
+        assert!(toolsets(&ToolsetSelection::default()).is_ok() && toolsets(&selection(200, 200)).is_ok());
+        assert!(toolsets(&selection(201, 0)).is_err() && toolsets(&selection(0, 201)).is_err());
     }
 
     #[test]

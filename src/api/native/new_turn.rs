@@ -56,6 +56,9 @@ impl TurnRequest {
         bounds::model(&self.model)?;
         bounds::limits(&self.limits)?;
         bounds::metadata(&self.metadata)?;
+        if let Some(toolsets) = &self.toolsets {
+            bounds::toolsets(toolsets)?;
+        }
         Ok(NewTurn {
             user_id: principal.user.clone(),
             input,

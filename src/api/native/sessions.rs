@@ -19,7 +19,7 @@ use crate::api::state::ApiState;
 use crate::model::id::SessionId;
 use crate::model::principal::Scope;
 use crate::model::problem::Problem;
-use crate::model::session::{ApprovalPolicy, EnvironmentSpec, Metadata, Session, ToolsetSelection};
+use crate::model::session::{ApprovalMode, ApprovalPolicy, EnvironmentSpec, Metadata, Session, ToolsetSelection};
 use crate::store::sessions::SessionPatch;
 use crate::turn::requests::CreateSession;
 
@@ -93,6 +93,7 @@ impl NewSession {
         bounds::session_texts(&self.title, &self.external_id, &self.model, &self.instructions)?;
         bounds::environment(&self.environment)?;
         bounds::metadata(&self.metadata)?;
+        bounds::toolsets(&self.toolsets)?;
         let mut selection = self.toolsets;
         let preset = match (self.preset, toolsets.split_first()) {
             (Some(preset), _) => preset,
@@ -131,6 +132,9 @@ impl SessionChanges {
         if let Some(metadata) = &self.metadata {
             bounds::metadata(metadata)?;
         }
+        if let Some(toolsets) = &self.toolsets {
+            bounds::toolsets(toolsets)?;
+        }
         Ok(SessionPatch {
             title: self.title,
             external_id: self.external_id,
@@ -141,6 +145,15 @@ impl SessionChanges {
             approvals: self.approvals,
             metadata: self.metadata,
         })
+    }
+}
+
+/// Whoever has nobody asked decides every approval beforehand, which takes the
+/// right to decide.
+fn may_settle(caller: &Caller, approvals: &ApprovalPolicy) -> Result<(), Failure> {
+    match approvals.mode {
+        Some(ApprovalMode::Off) => caller.require(Scope::ApprovalsDecide),
+        Some(ApprovalMode::Manual) | None => Ok(()),
     }
 }
 
@@ -159,6 +172,7 @@ pub(super) async fn create_session(
     caller.require(Scope::SessionsWrite)?;
     state.takes_work()?;
     let new: NewSession = payload.json().await?;
+    may_settle(&caller, &new.approvals)?;
     let new = new.checked(caller.principal.user.clone(), &state.toolsets)?;
     let engine = state.engine.clone();
     let created = state.finish(async move { engine.create_session(&caller.scope, new).await });
@@ -222,6 +236,9 @@ pub(super) async fn update_session(
 ) -> Result<Json<Session>, Failure> {
     caller.require(Scope::SessionsWrite)?;
     let changes: SessionChanges = payload.json().await?;
+    if let Some(approvals) = &changes.approvals {
+        may_settle(&caller, approvals)?;
+    }
     let patch = changes.checked()?;
     let engine = state.engine.clone();
     let changed = state.finish(async move { engine.patch_session(&caller.scope, id, patch).await });

@@ -18,7 +18,7 @@ use rustix::thread::{
 };
 
 use super::description::Confinement;
-use super::syscalls::{Sockets, programs};
+use super::syscalls::{Allowed, programs};
 use crate::environment::command::Mechanism;
 use crate::environment::identity::Identity;
 use crate::environment::visible::{DEVICES, MACHINE, READABLE, SYSTEM, is_public};
@@ -46,11 +46,12 @@ pub(super) fn confine(confinement: &Confinement) -> Result<String, String> {
     }
     let abi = restrict_files(confinement)?;
     let has_own_space = confinement.mechanism == Mechanism::Bubblewrap;
-    let sockets = Sockets {
+    let allowed = Allowed {
         network: confinement.network,
         unix: has_own_space || abi >= SOCKET_PATHS,
+        watches: has_own_space || confinement.identity.is_some_and(|identity| !identity.passes_closed),
     };
-    for program in programs(sockets)? {
+    for program in programs(allowed)? {
         seccompiler::apply_filter(&program).map_err(|error| format!("system-call filter: {error}"))?;
     }
     let space = if has_own_space {

@@ -8,14 +8,18 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
 
-/// Which kinds of socket a command may open.
+/// What a command may do that depends on its other walls.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sockets {
+pub(super) struct Allowed {
     /// IPv4 and IPv6.
     pub(super) network: bool,
     /// Sockets with a path, such as a container daemon's; allowed only where
     /// another wall keeps them inside the workspace.
     pub(super) unix: bool,
+    /// Be told of changes in directories. Landlock does not cover it, so it is
+    /// allowed only where another wall hides those of other sessions: the names
+    /// of their files would be told.
+    pub(super) watches: bool,
 }
 
 /// Refused with "operation not permitted".
@@ -84,6 +88,13 @@ const ABSENT: &[c_long] = &[
     libc::SYS_io_uring_register,
 ];
 
+/// Absent as well where changes may not be watched; programs then look again now
+/// and then.
+#[cfg(target_arch = "x86_64")]
+const WATCHES: &[c_long] = &[libc::SYS_inotify_init, libc::SYS_inotify_init1];
+#[cfg(not(target_arch = "x86_64"))]
+const WATCHES: &[c_long] = &[libc::SYS_inotify_init1];
+
 /// The flags of `clone` that make a new namespace.
 const NAMESPACES: i32 = libc::CLONE_NEWNS
     | libc::CLONE_NEWUSER
@@ -97,10 +108,11 @@ const NAMESPACES: i32 = libc::CLONE_NEWNS
 const SOCKET_TYPE_MASK: u64 = 0xf;
 
 /// The programs to load, in order. Two, because one program has one refusal.
-pub(super) fn programs(sockets: Sockets) -> Result<[BpfProgram; 2], String> {
-    let absent = ABSENT.iter().map(|call| (*call, Vec::new())).collect();
+pub(super) fn programs(allowed: Allowed) -> Result<[BpfProgram; 2], String> {
+    let watches = WATCHES.iter().filter(|_| !allowed.watches);
+    let absent = ABSENT.iter().chain(watches).map(|call| (*call, Vec::new())).collect();
     Ok([
-        program(refusals(sockets)?, libc::EPERM)?,
+        program(refusals(allowed)?, libc::EPERM)?,
         program(absent, libc::ENOSYS)?,
     ])
 }
@@ -113,7 +125,7 @@ fn program(rules: BTreeMap<c_long, Vec<SeccompRule>>, errno: i32) -> Result<BpfP
     filter.try_into().map_err(text)
 }
 
-fn refusals(sockets: Sockets) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, String> {
+fn refusals(allowed: Allowed) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, String> {
     let mut rules: BTreeMap<c_long, Vec<SeccompRule>> = REFUSED
         .iter()
         .chain(REFUSED_HERE)
@@ -136,23 +148,23 @@ fn refusals(sockets: Sockets) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, Stri
         .map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)]))
         .collect::<Result<_, _>>()?;
     rules.insert(libc::SYS_ioctl, typing);
-    rules.insert(libc::SYS_socket, refused_sockets(sockets)?);
-    rules.insert(libc::SYS_socketpair, refused_pairs(sockets)?);
+    rules.insert(libc::SYS_socket, refused_sockets(allowed)?);
+    rules.insert(libc::SYS_socketpair, refused_pairs(allowed)?);
     Ok(rules)
 }
 
-fn refused_sockets(sockets: Sockets) -> Result<Vec<SeccompRule>, String> {
-    let mut allowed = Vec::new();
-    if sockets.unix {
-        allowed.push(libc::AF_UNIX);
+fn refused_sockets(allowed: Allowed) -> Result<Vec<SeccompRule>, String> {
+    let mut families = Vec::new();
+    if allowed.unix {
+        families.push(libc::AF_UNIX);
     }
-    if sockets.network {
-        allowed.extend([libc::AF_INET, libc::AF_INET6]);
+    if allowed.network {
+        families.extend([libc::AF_INET, libc::AF_INET6]);
     }
-    if allowed.is_empty() {
+    if families.is_empty() {
         return Ok(Vec::new());
     }
-    let conditions: Vec<_> = allowed
+    let conditions: Vec<_> = families
         .iter()
         .map(|family| (0, SeccompCmpOp::Ne, value(*family)))
         .collect();
@@ -161,9 +173,9 @@ fn refused_sockets(sockets: Sockets) -> Result<Vec<SeccompRule>, String> {
 
 /// A connected pair is how programs talk to their own children. A datagram one
 /// can still be pointed at any address, so it counts as a socket with a path.
-fn refused_pairs(sockets: Sockets) -> Result<Vec<SeccompRule>, String> {
+fn refused_pairs(allowed: Allowed) -> Result<Vec<SeccompRule>, String> {
     let mut rules = vec![rule(&[(0, SeccompCmpOp::Ne, value(libc::AF_UNIX))])?];
-    if !sockets.unix {
+    if !allowed.unix {
         let datagram = value(libc::SOCK_DGRAM);
         rules.push(rule(&[(1, SeccompCmpOp::MaskedEq(SOCKET_TYPE_MASK), datagram)])?);
     }
@@ -233,7 +245,8 @@ mod tests {
     fn the_filters_compile_in_every_combination_and_stay_small() {
         for network in [false, true] {
             for unix in [false, true] {
-                let [refused, absent] = programs(Sockets { network, unix }).unwrap();
+                let watches = network;
+                let [refused, absent] = programs(Allowed { network, unix, watches }).unwrap();
                 // The kernel takes 4096 instructions; a filter runs on every call.
                 assert!(refused.len() < 1000, "{} instructions", refused.len());
                 assert!(!absent.is_empty());

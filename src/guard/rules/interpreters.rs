@@ -86,8 +86,17 @@ pub(super) const RULES: &[Rule] = &[
             "zsh -ic ls",
             "dash -c ls",
             "bash -xc ls",
+            "bash -euo pipefail -c ls",
+            "bash -co pipefail ls",
+            "bash -O extglob -eo pipefail -c ls",
+            "sh -c -- ls",
         ],
-        misses: &["bash --norc", "bash -o pipefail script.sh", "bash script.sh -c"],
+        misses: &[
+            "bash --norc",
+            "bash -o pipefail script.sh",
+            "bash -euo pipefail script.sh -c ls",
+            "bash script.sh -c",
+        ],
     },
     Rule {
         id: "shell-heredoc",
@@ -96,7 +105,12 @@ pub(super) const RULES: &[Rule] = &[
         weight: MEDIUM,
         programs: SHELLS,
         when: |call, _| call.input.as_ref().filter(|_| reads_commands(call)).map(|_| call.span),
-        hits: &["bash <<EOF\necho hi\nEOF", "zsh<<E\nls\nE", "sh <<< ls"],
+        hits: &[
+            "bash <<EOF\necho hi\nEOF",
+            "zsh<<E\nls\nE",
+            "sh <<< ls",
+            "bash -euo pipefail <<E\nls\nE",
+        ],
         misses: &["cat <<EOF\nhi\nEOF", "bash x.sh <<E\ndata\nE"],
     },
     Rule {

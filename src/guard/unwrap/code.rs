@@ -44,7 +44,7 @@ const VALUED: &[(&str, &[&str])] = &[
     ("ruby", &["-I", "-r", "-C", "-E"]),
     ("php", &["-c", "-d", "-z"]),
     ("lua", &["-l"]),
-    ("bash", &["-O", "-o", "+O", "+o", "--rcfile", "--init-file"]),
+    ("bash", &["--rcfile", "--init-file"]),
 ];
 
 pub(crate) fn is_shell(name: &str) -> bool {
@@ -69,7 +69,11 @@ fn valued(family: &str) -> &'static [&'static str] {
 
 pub(super) fn unwrap(call: &Call, found: &mut Vec<Inner>) {
     match call.name.as_str() {
-        "eval" => found.push(Inner::shell(&joined(&call.args))),
+        "eval" => {
+            let dashed = call.args.first().is_some_and(|first| first.text == "--");
+            let words = call.args.get(usize::from(dashed)..).unwrap_or_default();
+            found.push(Inner::shell(&joined(words)));
+        }
         "trap" if call.args.len() > 1 => found.extend(call.operands().next().map(Inner::shell)),
         "mapfile" | "readarray" | "compgen" | "complete" => {
             found.extend(call.option_text(&["-C"]).map(|(text, arg)| Inner::part(text, arg.span)));
@@ -116,24 +120,33 @@ fn content(file: &Value) -> Option<Inner> {
 
 /// The code of `bash -c CODE`, also in a bundle as in `-lc`.
 pub(crate) fn shell_code(call: &Call) -> Option<&Value> {
-    let mut at = 0;
+    let (has_code, at) = shell_options(call);
+    call.args.get(at).filter(|_| has_code)
+}
+
+/// Whether a shell's options say that its first operand is code, and where that
+/// operand stands. Each `o` in a bundle takes a word of its own (`-euo pipefail`).
+fn shell_options(call: &Call) -> (bool, usize) {
+    let (mut has_code, mut at) = (false, 0);
     while let Some(arg) = call.args.get(at) {
         let text = arg.text.as_str();
-        if text == "--" || !(text.starts_with('-') || text.starts_with('+')) || text == "-" {
-            return None;
+        if text == "--" {
+            return (has_code, at + 1);
         }
-        if is_group(text) && text.contains('c') && text.bytes().skip(1).all(|flag| flag.is_ascii_alphabetic()) {
-            // Options may stand between `-c` and its code.
-            let rest = call.args.get(at + 1..).unwrap_or_default();
-            return rest
-                .iter()
-                .find(|arg| !(is_group(&arg.text) && arg.text.len() < 8))
-                .or_else(|| rest.first());
+        let letters = text.strip_prefix(['-', '+']).unwrap_or_default();
+        if letters.is_empty() {
+            // A lone dash ends the options too; without code it means the input.
+            return (has_code, at + usize::from(text == "-" && has_code));
         }
-        let takes = valued("bash").contains(&text);
-        at += 1 + usize::from(takes);
+        let words = if letters.bytes().all(|letter| letter.is_ascii_alphabetic()) {
+            has_code |= text.starts_with('-') && letters.contains('c');
+            letters.matches(['o', 'O']).count()
+        } else {
+            usize::from(valued("bash").contains(&text))
+        };
+        at += 1 + words;
     }
-    None
+    (has_code, at)
 }
 
 /// A shell that reads its commands from standard input.
@@ -153,6 +166,9 @@ fn is_descriptor(file: &Value) -> bool {
 }
 
 fn first_operand<'c>(call: &'c Call, family: &str) -> Option<&'c Value> {
+    if family == "bash" {
+        return call.args.get(shell_options(call).1);
+    }
     let mut at = 0;
     while let Some(arg) = call.args.get(at) {
         let text = arg.text.as_str();

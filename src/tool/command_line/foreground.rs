@@ -72,13 +72,14 @@ fn detaches(words: &[&str]) -> bool {
 
 /// A `&` with blanks around it, or at the end. Not `&&`, not part of a redirect.
 fn has_background_operator(text: &str) -> bool {
-    let mut rest = text;
+    // Once for all of them: behind the last one there may be any amount.
+    let mut rest = text.trim_end();
     let mut before = ' ';
     while let Some(at) = rest.find('&') {
         let (head, tail) = rest.split_at(at);
         before = head.chars().next_back().unwrap_or(before);
         let after = tail.get(1..).unwrap_or_default();
-        let ends = after.trim().is_empty();
+        let ends = after.is_empty();
         let stands_alone = before.is_whitespace() && after.starts_with(char::is_whitespace);
         if (ends || stands_alone) && before != '&' && before != '>' {
             return true;
@@ -145,6 +146,13 @@ mod tests {
                 case.id, case.input, case.expect
             );
         }
+    }
+
+    #[test]
+    fn the_work_grows_with_the_text_and_not_with_its_square() {
+        let command = format!("{}{}", "x&".repeat(400_000) + "x", " ".repeat(400_000));
+        assert_eq!(check_foreground(&command), Ok(()));
+        assert_eq!(check_foreground(&format!("{command}& \n ")), Err(Unsuited::Ampersand));
     }
 
     #[test]

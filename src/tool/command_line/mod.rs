@@ -1,14 +1,12 @@
 //! What the terminal tool reads off a command line before and after a run.
 //!
 //! Advice and comfort only: which commands belong in the background, what a
-//! benign exit code means, a rewrite that keeps a background job from holding
-//! the shell. Whether a command may run is the guard's to say.
+//! benign exit code means. Whether a command may run is the guard's to say, and
+//! what runs is the text that it judged and a person was shown, unchanged.
 
-mod background;
 mod foreground;
 mod scan;
 
-pub use background::group_background;
 pub use foreground::{Unsuited, check_foreground};
 
 use scan::QUOTED;

@@ -20,7 +20,7 @@ use crate::live::drafts::Item;
 use crate::model::call::{Effect, Footprint};
 use crate::model::event::OutputStream;
 use crate::tool::budget::ResultLimit;
-use crate::tool::command_line::{exit_code_meaning, group_background};
+use crate::tool::command_line::exit_code_meaning;
 use crate::tool::registry::Registered;
 use crate::tool::{Call, Done, Host, Judged, Place, Spec, Tool, ToolWrites};
 
@@ -232,7 +232,8 @@ async fn stream(
     collected: &mut Collected,
 ) -> Result<Finished, EnvironmentError> {
     let command = Command {
-        script: group_background(request.command).into_owned(),
+        // To the letter: this is what was judged and shown.
+        script: request.command.to_owned(),
         cwd: request.workdir.clone().unwrap_or_else(|| call.cwd.clone()),
         timeout: request.timeout,
         stdin: None,

@@ -43,6 +43,29 @@ fn fc_044_who_may_write_may_not_decide_and_the_decider_is_recorded() {
 }
 
 #[test]
+fn who_may_not_decide_cannot_have_nobody_asked() {
+    on_both(async |mut place| {
+        let web = place.serve().await;
+        let write = [Scope::SessionsRead, Scope::SessionsWrite, Scope::TurnsWrite];
+        let ada = web.user("ada", &write).await;
+        let off = json!({"approvals": {"mode": "off"}});
+        ada.post("/v1/sessions", &off).await.problem(403, "forbidden");
+        let made = ada
+            .post("/v1/sessions", &json!({"approvals": {"mode": "manual"}}))
+            .await
+            .expect(201);
+        let path = format!("/v1/sessions/{}", made["id"].as_str().unwrap());
+        ada.patch(&path, &off).await.problem(403, "forbidden");
+        let boss = web.user("boss", &[Scope::SessionsWrite, Scope::ApprovalsDecide]).await;
+        assert_eq!(
+            boss.post("/v1/sessions", &off).await.expect(201)["approvals"],
+            off["approvals"]
+        );
+        web.stop().await;
+    });
+}
+
+#[test]
 fn fc_026_an_answer_after_the_time_gets_the_final_state_and_nothing_runs() {
     on_both(async |mut place| {
         let web = place.serve().await;

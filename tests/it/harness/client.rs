@@ -101,6 +101,10 @@ impl Client {
         Answer::of(self.request(Method::POST, path).json(body).send().await.unwrap()).await
     }
 
+    pub async fn patch(&self, path: &str, body: &Value) -> Answer {
+        Answer::of(self.request(Method::PATCH, path).json(body).send().await.unwrap()).await
+    }
+
     pub async fn delete(&self, path: &str) -> Answer {
         Answer::of(self.request(Method::DELETE, path).send().await.unwrap()).await
     }
