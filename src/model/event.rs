@@ -108,12 +108,6 @@ impl EventType {
         serde_json::from_value(serde_json::Value::String(name.to_owned())).ok()
     }
 
-    /// The event restarts the numbering of live frames and voids the ones that
-    /// belong to items not completed.
-    pub fn restarts_live(self) -> bool {
-        matches!(self, Self::TurnStarted | Self::TurnResumed | Self::ModelRetrying)
-    }
-
     /// The last event of a turn.
     pub fn ends_turn(self) -> bool {
         matches!(self, Self::TurnCompleted | Self::TurnFailed | Self::TurnCancelled)

@@ -77,24 +77,4 @@ impl FailureKind {
             _ => Self::InvalidRequest,
         }
     }
-
-    /// The stable code of a failed turn's error.
-    pub fn code(self) -> &'static str {
-        match self {
-            Self::Unreachable => "model_unreachable",
-            Self::Untrusted => "model_untrusted",
-            Self::Unauthenticated => "model_unauthenticated",
-            Self::UnknownModel => "model_unknown",
-            Self::Billing => "model_billing",
-            Self::RateLimited => "model_rate_limited",
-            Self::Overloaded => "model_overloaded",
-            Self::ServerError => "model_server_error",
-            Self::ContextTooLong => "model_context_too_long",
-            Self::ContentFiltered => "model_content_filtered",
-            Self::InvalidRequest => "model_request_invalid",
-            Self::Timeout => "model_timeout",
-            Self::Interrupted => "model_interrupted",
-            Self::Malformed => "model_answer_malformed",
-        }
-    }
 }

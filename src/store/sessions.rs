@@ -222,16 +222,6 @@ impl Rows<'_> {
         session_view(&row, actions).map(Some)
     }
 
-    /// The session that a client named so.
-    pub async fn session_by_external_id(&mut self, external_id: &str) -> Result<Option<SessionId>, StoreError> {
-        const SQL: &str = "
-            select session_id from session
-            where tenant_id = $1 and external_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null";
-        let args = [self.tenant.into(), Arg::from(external_id), Arg::from(&self.user)];
-        let row = self.conn.row(SQL, &args).await?;
-        row.map(|row| row.id("session_id")).transpose()
-    }
-
     /// Whether a session other than `except` has this external id; of any user
     /// of the tenant, since the name is the tenant's.
     pub async fn external_id_is_taken(&mut self, name: &str, except: Option<SessionId>) -> Result<bool, StoreError> {
