@@ -10,6 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use utoipa::ToSchema;
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, schema::Type};
 
+use crate::store::Slice;
+
 use super::failure::Failure;
 
 /// A page of a list.
@@ -39,9 +41,10 @@ impl<T> Page<T> {
 
     /// A page of a log that grows at its end: it always says where to go on,
     /// also when nothing more is there yet.
-    pub fn log(mut found: Vec<T>, limit: Limit, key: impl Fn(&T) -> String, after: Option<String>) -> Self {
+    pub fn log(found: Slice<T>, limit: Limit, key: impl Fn(&T) -> String, after: Option<String>) -> Self {
+        let Slice { items: mut found, cut } = found;
         let wanted = limit.count() as usize;
-        let has_more = wanted < found.len();
+        let has_more = cut || wanted < found.len();
         found.truncate(wanted);
         Self {
             next_cursor: found.last().map(key).or(after),

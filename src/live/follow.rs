@@ -135,7 +135,7 @@ impl Follower {
         let Some((head_seq, events)) = read.await? else {
             return Ok(false);
         };
-        self.behind = events.len() == PAGE as usize;
+        self.behind = events.cut || events.items.len() == PAGE as usize;
         if !self.greeted {
             self.greeted = true;
             let body = EventBody::StreamHello(HelloData { head_seq });
@@ -146,7 +146,7 @@ impl Follower {
             });
         }
         let mut cursor = self.cursor;
-        for event in events {
+        for event in events.items {
             cursor = self.take_event(cursor, event);
         }
         self.seen = if self.behind {

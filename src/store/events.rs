@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::scope::Rows;
+use super::slice::{self, Slice};
 use super::transcript::message_record;
 use super::{Arg, Row, StoreError};
 use crate::base::Timestamp;
@@ -32,6 +33,8 @@ struct Stored {
 /// The bodies a page of events needs.
 #[derive(Default)]
 struct Bodies {
+    /// Events whose bodies are here; the rest is for the next slice.
+    fits: usize,
     session: Option<Session>,
     turns: HashMap<TurnId, TurnRecord>,
     messages: HashMap<MessageId, Message>,
@@ -48,7 +51,7 @@ impl Rows<'_> {
         turn: Option<TurnId>,
         after: i64,
         limit: u32,
-    ) -> Result<Option<Vec<Event>>, StoreError> {
+    ) -> Result<Option<Slice<Event>>, StoreError> {
         const SQL: &str = "
             select seq, turn_id, type, at, data from event
             where tenant_id = $1 and session_id = $2 and seq > $3 and ($4 = 0 or turn_id = $5)
@@ -65,16 +68,25 @@ impl Rows<'_> {
             limit.into(),
         ];
         let rows = self.conn.rows(SQL, &args).await?;
-        let stored: Vec<Stored> = rows.iter().map(stored).collect::<Result<_, _>>()?;
+        let mut stored: Vec<Stored> = rows.iter().map(stored).collect::<Result<_, _>>()?;
         let mut bodies = self.bodies(session, &stored).await?;
         bodies.session = Some(view);
+        let cut = bodies.fits < stored.len();
+        stored.truncate(bodies.fits);
         let render = |event| bodies.render(session, event);
-        stored.iter().map(render).collect::<Result<_, _>>().map(Some)
+        let items = stored.iter().map(render).collect::<Result<_, _>>()?;
+        Ok(Some(Slice { items, cut }))
     }
 
+    /// Loads bodies until the slice is full; `fits` says for how many events.
     async fn bodies(&mut self, session: SessionId, events: &[Stored]) -> Result<Bodies, StoreError> {
         let mut bodies = Bodies::default();
+        let mut bytes = 0;
         for event in events {
+            if slice::BYTES < bytes {
+                break;
+            }
+            bodies.fits += 1;
             if let Some(id) = id_in(&event.data, "turn_id").filter(|id| !bodies.turns.contains_key(id)) {
                 bodies
                     .turns
@@ -95,6 +107,7 @@ impl Rows<'_> {
                     .approvals
                     .extend(found.into_iter().map(|approval| (id, approval)));
             }
+            bytes += bodies.weight(event);
         }
         Ok(bodies)
     }
@@ -135,6 +148,19 @@ impl Rows<'_> {
 }
 
 impl Bodies {
+    /// What the event's text weighs: an input is in every event of its turn.
+    fn weight(&self, event: &Stored) -> usize {
+        let data = &event.data;
+        let turn = id_in(data, "turn_id").and_then(|id| self.turns.get(&id));
+        let message = id_in(data, "message_id").and_then(|id| self.messages.get(&id));
+        let call = id_in(data, "call_id").and_then(|id| self.calls.get(&id));
+        turn.map_or(0, |turn| slice::weight(&turn.input))
+            + message.map_or(0, slice::weight_of)
+            + call.map_or(0, |(call, result)| {
+                call.arguments_raw.len() + result.as_ref().map_or(0, String::len)
+            })
+    }
+
     fn render(&self, session_id: SessionId, event: &Stored) -> Result<Event, StoreError> {
         let body = self.body(event)?;
         Ok(Event {

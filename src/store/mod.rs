@@ -25,6 +25,7 @@ pub mod process;
 mod row;
 mod scope;
 pub mod sessions;
+mod slice;
 mod sqlite;
 mod sqlite_writer;
 pub mod tenants;
@@ -51,6 +52,7 @@ pub use error::{Cause, StoreError};
 pub use probe::{Fate, Probe};
 pub use row::{Arg, Row};
 pub use scope::{Rows, Scope};
+pub use slice::Slice;
 
 /// Where the rows live.
 #[derive(Clone, Debug)]

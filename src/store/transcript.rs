@@ -3,6 +3,7 @@
 
 use super::scope::Rows;
 use super::sessions::named;
+use super::slice::{self, Slice};
 use super::{Arg, Row, StoreError};
 use crate::model::id::{CallId, SessionId, TurnId};
 use crate::model::message::{Message, Role};
@@ -132,10 +133,7 @@ impl Rows<'_> {
         session: SessionId,
         after: i64,
         limit: u32,
-    ) -> Result<Vec<(i64, Message)>, StoreError> {
-        const MESSAGES: &str = "
-            select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at
-            from message where tenant_id = $1 and session_id = $2 and position > $3 order by position limit $4";
+    ) -> Result<Slice<(i64, Message)>, StoreError> {
         const CALLS: &str = "
             select call_id, turn_id, message_id, batch_index, position, name, provider_id, arguments_raw, arguments,
                 edited, effect, segment, parallel, status, exit_code, created_at, started_at, finished_at
@@ -145,21 +143,9 @@ impl Rows<'_> {
                 where tenant_id = $1 and session_id = $2 and position > $3 and position <= $4
                     and role = 'assistant')
             order by position";
-        let args = [self.tenant.into(), session.into(), after.into(), limit.into()];
-        let rows = self.conn.rows(MESSAGES, &args).await?;
-        let records: Vec<MessageRecord> = rows.iter().map(message_record).collect::<Result<_, _>>()?;
-        // A client may name any place.
-        let mut expected = after.saturating_add(1);
-        let whole: Vec<MessageRecord> = records
-            .into_iter()
-            .take_while(|message| {
-                let next = message.position == expected;
-                expected += 1;
-                next
-            })
-            .collect();
+        let Slice { items: whole, cut } = self.message_rows(session, after, limit).await?;
         let Some(last) = whole.last().map(|message| message.position) else {
-            return Ok(Vec::new());
+            return Ok(Slice { items: Vec::new(), cut });
         };
         let args = [self.tenant.into(), session.into(), after.into(), last.into()];
         let rows = self.conn.rows(CALLS, &args).await?;
@@ -169,7 +155,47 @@ impl Rows<'_> {
             let own = own.map(|call| call.view(None)).collect();
             (message.position, message.view(own))
         };
-        Ok(whole.into_iter().map(view).collect())
+        let items = whole.into_iter().map(view).collect();
+        Ok(Slice { items, cut })
+    }
+
+    /// Rows without a hole, read in small steps so that large ones are not all
+    /// in memory before the slice is full.
+    async fn message_rows(
+        &mut self,
+        session: SessionId,
+        after: i64,
+        limit: u32,
+    ) -> Result<Slice<MessageRecord>, StoreError> {
+        const SQL: &str = "
+            select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at
+            from message where tenant_id = $1 and session_id = $2 and position > $3 order by position limit $4";
+        const STEP: u32 = 16;
+        let (mut items, mut bytes, mut last, mut left) = (Vec::new(), 0, after, limit);
+        while 0 < left {
+            let step = left.min(STEP);
+            let args = [self.tenant.into(), session.into(), last.into(), step.into()];
+            let rows = self.conn.rows(SQL, &args).await?;
+            let enough = rows.len() < step as usize;
+            for row in &rows {
+                let message = message_record(row)?;
+                // A client may name any place.
+                if message.position != last.saturating_add(1) {
+                    return Ok(Slice { items, cut: false });
+                }
+                if slice::BYTES < bytes {
+                    return Ok(Slice { items, cut: true });
+                }
+                last = message.position;
+                bytes += slice::weight(&message.content) + message.reasoning.as_ref().map_or(0, String::len);
+                items.push(message);
+            }
+            if enough {
+                break;
+            }
+            left -= step;
+        }
+        Ok(Slice { items, cut: false })
     }
 
     /// The calls that an assistant message made, in order; other messages make

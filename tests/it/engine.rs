@@ -80,7 +80,7 @@ fn a_page_of_messages_holds_every_call_and_may_begin_anywhere() {
             let read = server
                 .scope
                 .read(move |mut rows| Box::pin(async move { rows.messages(session, after, limit).await }));
-            async move { read.await.unwrap() }
+            async move { read.await.unwrap().items }
         };
         assert_eq!(page(-1, 2).await[1].1.tool_calls.len(), 250);
         for after in [i64::MAX, i64::MAX - 1, i64::MIN] {
@@ -369,7 +369,8 @@ fn a_turn_whose_data_directory_is_gone_is_given_up_and_the_session_goes_on() {
             names(&server.frames(session, next.id).await).last().unwrap(),
             "turn.completed"
         );
-        assert_eq!(lines(&server.workspace(session).join("a")), 1);
+        let ran = lines(&server.workspace(session).join("a"));
+        assert_eq!(ran, 1, "{:?}", server.messages(session).await);
         server.stop().await;
     });
 }
@@ -418,6 +419,56 @@ fn an_answer_for_a_place_that_moved_is_superseded_and_asked_anew() {
         assert_eq!(lines(&server.workspace(session).join("sub/a")), 1);
         check_transcript(&server.messages(session).await);
         check_log(&server.log(session).await);
+        server.stop().await;
+    });
+}
+
+#[test]
+fn large_inputs_make_short_pages_and_nobody_misses_an_event() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let session = server.session().await.id;
+        let input = format!("/say ok\n{}", "x".repeat(4_000_000));
+        for _ in 0..3 {
+            let turn = server.turn(session, &input).await.turn;
+            server
+                .wait_for(
+                    session,
+                    |body| matches!(body, EventBody::TurnCompleted(data) if data.turn.id == turn.id),
+                )
+                .await;
+        }
+        let head = server.session_now(session).await.head_seq;
+        let mut seen: Vec<i64> = Vec::new();
+        loop {
+            let after = seen.last().copied().unwrap_or(0);
+            let read = server
+                .scope
+                .read(move |mut rows| Box::pin(async move { rows.events(session, None, after, 200).await }));
+            let page = read.await.unwrap().unwrap();
+            assert!(
+                page.items.len() <= 8,
+                "{} events of megabytes at once",
+                page.items.len()
+            );
+            seen.extend(page.items.iter().map(|event| event.seq));
+            if !page.cut {
+                break;
+            }
+        }
+        assert_eq!(seen, (1..=head).collect::<Vec<_>>());
+        let mut viewer = server.follow(session, None, Cursor::default());
+        let last = crate::harness::until(
+            &mut viewer,
+            |body| matches!(body, EventBody::SessionStatus(data) if data.session.head_seq == head),
+        )
+        .await;
+        assert_eq!(last.last().unwrap().event.seq, head);
+        let read = server
+            .scope
+            .read(move |mut rows| Box::pin(async move { rows.messages(session, -1, 200).await }));
+        let page = read.await.unwrap();
+        assert!(page.cut && page.items.len() < 6, "{}", page.items.len());
         server.stop().await;
     });
 }

@@ -162,6 +162,14 @@ impl Server {
         self.engine.create_session(&self.scope, new_session()).await.unwrap()
     }
 
+    /// The session as it is now.
+    pub async fn session_now(&self, session: SessionId) -> Session {
+        let read = self
+            .scope
+            .read(move |mut rows| Box::pin(async move { rows.session(session).await }));
+        read.await.unwrap().unwrap()
+    }
+
     pub async fn turn(&self, session: SessionId, text: &str) -> CreatedTurn {
         self.engine
             .create_turn(&self.scope, session, new_turn(text))
@@ -219,14 +227,19 @@ impl Server {
         let read = self
             .scope
             .read(move |mut rows| Box::pin(async move { rows.events(session, None, 0, 10_000).await }));
-        read.await.unwrap().unwrap()
+        read.await.unwrap().unwrap().items
     }
 
     pub async fn messages(&self, session: SessionId) -> Vec<Message> {
         let read = self
             .scope
             .read(move |mut rows| Box::pin(async move { rows.messages(session, -1, 1000).await }));
-        read.await.unwrap().into_iter().map(|(_, message)| message).collect()
+        read.await
+            .unwrap()
+            .items
+            .into_iter()
+            .map(|(_, message)| message)
+            .collect()
     }
 
     pub fn workspace(&self, session: SessionId) -> PathBuf {
