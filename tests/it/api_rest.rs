@@ -2,6 +2,7 @@
 //! databases.
 
 mod approvals;
+mod edits;
 mod grants;
 mod keys;
 mod tools;

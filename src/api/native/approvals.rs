@@ -57,6 +57,10 @@ pub(super) struct DecisionRequest {
     /// With `deny`: end the turn as well.
     #[serde(default)]
     stop_turn: bool,
+    /// With `once`: what the call gets instead of its arguments, all of them.
+    /// They are read and judged like those of the model, which is told.
+    #[schema(value_type = Option<Object>)]
+    arguments: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
 /// List approvals, newest first.
@@ -96,13 +100,17 @@ pub(super) async fn get_approval(caller: Caller, InPath(id): InPath<ApprovalId>)
 /// Answer an approval.
 ///
 /// The first answer wins. The same answer by the same user again is no error;
-/// any other gets the approval as it was settled in `context`.
+/// any other gets the approval as it was settled in `context`. A refused answer
+/// leaves it pending.
 #[utoipa::path(post, path = "/v1/approvals/{id}/decision", tag = "approvals",
     params(("id" = ApprovalId, Path)), request_body = DecisionRequest,
     responses(
         (status = 200, description = "The approval with its decision.", body = Approval),
         (status = 409, description = "It was settled already, has expired, no longer fits the digest, or its turn is \
             being cancelled; `context` has the approval as it stands.",
+            body = Problem, content_type = "application/problem+json"),
+        (status = 422, description = "The edited arguments do not fit the tool (`edit_invalid`, with pointers), or \
+            no approval could allow them (`edit_not_allowed`).",
             body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn decide_approval(
     State(state): State<ApiState>,
@@ -124,6 +132,7 @@ pub(super) async fn decide_approval(
         digest: request.digest,
         reason: request.reason,
         stop_turn: request.stop_turn,
+        arguments: request.arguments,
         by: caller.principal.user.clone(),
     };
     let engine = state.engine.clone();

@@ -1,17 +1,19 @@
 //! Approvals: answered by a person, or by nobody in time.
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::AnswerRequest;
 use super::{EngineError, Verdict};
-use crate::model::approval::{Approval, ApprovalStatus};
+use crate::model::approval::{Approval, ApprovalStatus, Choice, Decision};
 use crate::model::id::{ApprovalId, SessionId, TenantId};
 use crate::model::problem::{Problem, ProblemCode};
-use crate::model::record::SessionRecord;
+use crate::model::record::{SessionRecord, TurnRecord};
 use crate::store::{Rows, Scope, StoreError};
+use crate::tool::coerce;
 use crate::turn::commit::{self, Carried};
 use crate::turn::engine::Engine;
-use crate::turn::step::DecisionIn;
+use crate::turn::state::State;
+use crate::turn::step::{DecisionIn, Edit, Step};
 
 impl Engine {
     /// Answers an approval. The first answer wins; giving the same one again is
@@ -104,7 +106,12 @@ async fn answer_within(
         return Ok(Answered::NotFound);
     };
     if approval.status != ApprovalStatus::Pending {
-        return Ok(already(approval, &answer));
+        let same = is_same(rows, engine, (&session, &turn), &approval, &answer).await?;
+        return Ok(if same {
+            Answered::Already(Box::new(approval))
+        } else {
+            Answered::Refused(resolved_problem(&approval))
+        });
     }
     if turn.cancel_reason.is_some() || turn.status.is_terminal() {
         let problem = Problem::new(
@@ -128,13 +135,18 @@ async fn answer_within(
     if let Some(problem) = unacceptable(&approval, &answer) {
         return Ok(Answered::Refused(problem));
     }
+    let state = commit::load(rows, session, turn).await?;
+    let edit = match checked_edit(engine, &state, &approval, answer.arguments) {
+        Ok(edit) => edit,
+        Err(problem) => return Ok(Answered::Refused(problem)),
+    };
     let decision = DecisionIn {
         choice: answer.choice,
         reason: answer.reason,
         by: answer.by,
         stop_turn: answer.stop_turn,
+        edit,
     };
-    let state = commit::load(rows, session, turn).await?;
     let carried = commit::carry_out(rows, engine, state, None, |step| step.decide(id, decision)).await?;
     let settled = carried
         .state
@@ -164,17 +176,47 @@ async fn expire_within(
         .map(Some)
 }
 
-/// An approval that is settled: the same answer by the same person is no error.
-fn already(approval: Approval, answer: &AnswerRequest) -> Answered {
-    let same = approval
-        .decision
-        .as_ref()
-        .is_some_and(|decision| decision.choice == answer.choice && decision.by == answer.by);
-    if same {
-        Answered::Already(Box::new(approval))
-    } else {
-        Answered::Refused(resolved_problem(&approval))
+/// Whether an approval was settled by this answer of this person: to give it
+/// again is no error.
+async fn is_same(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    (session, turn): (&SessionRecord, &TurnRecord),
+    approval: &Approval,
+    answer: &AnswerRequest,
+) -> Result<bool, StoreError> {
+    let same = |decision: &Decision| {
+        decision.choice == answer.choice && decision.by == answer.by && decision.edited == answer.arguments.is_some()
+    };
+    if !approval.decision.as_ref().is_some_and(same) {
+        return Ok(false);
     }
+    let (Some(arguments), Some(call)) = (&answer.arguments, approval.tool_call_id) else {
+        return Ok(true);
+    };
+    let found = rows.calls_with_results(session.session_id, &[call]).await?;
+    let Some((call, _)) = found.first() else {
+        return Ok(false);
+    };
+    let scene = engine.scene(session, turn);
+    let arguments = match scene.tools.get(&call.name) {
+        Some(tool) => coerce::coerce(&tool.parameters(), arguments.clone()),
+        None => arguments.clone(),
+    };
+    Ok(call.edited == Some(Value::Object(arguments)))
+}
+
+/// New arguments that may take the place of the call's, or why not.
+fn checked_edit(
+    engine: &Engine,
+    state: &State,
+    approval: &Approval,
+    arguments: Option<Map<String, Value>>,
+) -> Result<Option<Edit>, Problem> {
+    let Some(arguments) = arguments else { return Ok(None) };
+    let scene = engine.scene(&state.session, &state.turn);
+    let world = engine.world(&scene, &[]);
+    Step::new(&world, state.clone()).edit(approval, arguments).map(Some)
 }
 
 fn resolved_problem(approval: &Approval) -> Problem {
@@ -204,6 +246,10 @@ fn unacceptable(approval: &Approval, answer: &AnswerRequest) -> Option<Problem> 
     if answer.stop_turn && answer.choice.allows() {
         let detail = "`stop_turn` goes with `deny` only";
         return Some(Problem::new(ProblemCode::InvalidRequest, detail).with_field("/stop_turn", detail));
+    }
+    if answer.arguments.is_some() && answer.choice != Choice::Once {
+        let detail = "`arguments` go with `once` only: a grant is for what was asked";
+        return Some(Problem::new(ProblemCode::InvalidRequest, detail).with_field("/arguments", detail));
     }
     let stale = answer.digest.as_ref().is_some_and(|digest| *digest != approval.digest);
     stale.then(|| {

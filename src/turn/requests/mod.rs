@@ -65,6 +65,8 @@ pub struct AnswerRequest {
     pub digest: Option<String>,
     pub reason: Option<String>,
     pub stop_turn: bool,
+    /// What the call gets instead of its arguments (with `once`).
+    pub arguments: Option<serde_json::Map<String, serde_json::Value>>,
     pub by: String,
 }
 

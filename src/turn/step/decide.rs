@@ -1,6 +1,7 @@
 //! A person's answer, or the lack of one, and what follows from it.
 
 use super::Step;
+use super::edit::Edit;
 use super::gate::refusal;
 use crate::guard::Finding;
 use crate::model::approval::{Approval, ApprovalStatus, Choice, Decision, OnExpiry};
@@ -12,13 +13,15 @@ use crate::model::turn::StopReason;
 use crate::turn::next::Outcome;
 
 /// An answer, already checked against the choices offered.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DecisionIn {
     pub choice: Choice,
     pub reason: Option<String>,
     pub by: String,
     /// End the turn as well (with `deny`).
     pub stop_turn: bool,
+    /// The call gets these arguments (with `once`).
+    pub edit: Option<Edit>,
 }
 
 impl Step<'_> {
@@ -35,7 +38,8 @@ impl Step<'_> {
             by: decision.by,
             at: self.world.now,
             grant_id: grant.as_ref().map(|grant| grant.id),
-            edited: false,
+            edited: decision.edit.is_some(),
+            digest: decision.edit.as_ref().map(|edit| edit.digest.clone()),
         };
         self.writes.new_grants.extend(grant);
         let status = if allowed {
@@ -51,6 +55,9 @@ impl Step<'_> {
         self.replace(&settled, EventType::ApprovalResolved);
         let Some(call) = settled.tool_call_id else { return };
         if allowed {
+            if let Some(edit) = decision.edit {
+                self.apply_edit(call, edit);
+            }
             self.mark(call, CallStatus::Proposed);
         } else {
             self.refuse(call, refusal("a person denied it", decision.reason.as_deref()));
