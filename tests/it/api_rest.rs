@@ -2,6 +2,7 @@
 //! databases.
 
 mod approvals;
+mod decisions;
 mod edits;
 mod grants;
 mod keys;

@@ -120,13 +120,7 @@ pub(super) async fn decide_approval(
 ) -> Result<Json<Approval>, Failure> {
     caller.require(Scope::ApprovalsDecide)?;
     let request: DecisionRequest = payload.json().await?;
-    let too_long = |reason: &String| MAX_REASON_CHARS < reason.chars().count();
-    if request.reason.as_ref().is_some_and(too_long) {
-        return Err(Failure::field(
-            "/reason",
-            format!("it is longer than {MAX_REASON_CHARS} characters"),
-        ));
-    }
+    check_reason(request.reason.as_deref(), "/reason")?;
     let answer = AnswerRequest {
         choice: request.choice,
         digest: request.digest,
@@ -138,4 +132,12 @@ pub(super) async fn decide_approval(
     let engine = state.engine.clone();
     let decided = state.finish(async move { engine.decide(&caller.scope, id, answer).await });
     decided.await.map(Json)
+}
+
+pub(super) fn check_reason(reason: Option<&str>, pointer: &str) -> Result<(), Failure> {
+    if reason.is_some_and(|reason| MAX_REASON_CHARS < reason.chars().count()) {
+        let detail = format!("it is longer than {MAX_REASON_CHARS} characters");
+        return Err(Failure::field(pointer, detail));
+    }
+    Ok(())
 }

@@ -1,19 +1,15 @@
 //! Approvals: answered by a person, or by nobody in time.
 
-use serde_json::{Map, Value, json};
-
 use super::AnswerRequest;
+use super::answers::{accepted, inactive, is_same, resolved_problem};
 use super::{EngineError, Verdict};
-use crate::model::approval::{Approval, ApprovalStatus, Choice, Decision};
+use crate::model::approval::{Approval, ApprovalStatus};
 use crate::model::id::{ApprovalId, SessionId, TenantId};
-use crate::model::problem::{Problem, ProblemCode};
-use crate::model::record::{SessionRecord, TurnRecord};
+use crate::model::problem::Problem;
+use crate::model::record::SessionRecord;
 use crate::store::{Rows, Scope, StoreError};
-use crate::tool::coerce;
 use crate::turn::commit::{self, Carried};
 use crate::turn::engine::Engine;
-use crate::turn::state::State;
-use crate::turn::step::{DecisionIn, Edit, Step};
 
 impl Engine {
     /// Answers an approval. The first answer wins; giving the same one again is
@@ -114,13 +110,7 @@ async fn answer_within(
         });
     }
     if turn.cancel_reason.is_some() || turn.status.is_terminal() {
-        let problem = Problem::new(
-            ProblemCode::TurnNotActive,
-            "the turn is being cancelled; nothing of it runs any more",
-        );
-        return Ok(Answered::Refused(
-            problem.with_context(json!({"turn_id": turn.turn_id})),
-        ));
+        return Ok(Answered::Refused(inactive(&approval)));
     }
     if approval.expires_at.is_some_and(|at| at <= engine.clock().now()) {
         let Some(carried) = expire_within(rows, engine, session, &approval).await? else {
@@ -132,20 +122,10 @@ async fn answer_within(
         };
         return Ok(Answered::TooLate(resolved_problem(&expired), Box::new(carried)));
     }
-    if let Some(problem) = unacceptable(&approval, &answer) {
-        return Ok(Answered::Refused(problem));
-    }
     let state = commit::load(rows, session, turn).await?;
-    let edit = match checked_edit(engine, &state, &approval, answer.arguments) {
-        Ok(edit) => edit,
+    let decision = match accepted(engine, &state, &approval, answer) {
+        Ok(decision) => decision,
         Err(problem) => return Ok(Answered::Refused(problem)),
-    };
-    let decision = DecisionIn {
-        choice: answer.choice,
-        reason: answer.reason,
-        by: answer.by,
-        stop_turn: answer.stop_turn,
-        edit,
     };
     let carried = commit::carry_out(rows, engine, state, None, |step| step.decide(id, decision)).await?;
     let settled = carried
@@ -174,86 +154,4 @@ async fn expire_within(
     commit::carry_out(rows, engine, state, None, |step| step.expire(id))
         .await
         .map(Some)
-}
-
-/// Whether an approval was settled by this answer of this person: to give it
-/// again is no error.
-async fn is_same(
-    rows: &mut Rows<'_>,
-    engine: &Engine,
-    (session, turn): (&SessionRecord, &TurnRecord),
-    approval: &Approval,
-    answer: &AnswerRequest,
-) -> Result<bool, StoreError> {
-    let same = |decision: &Decision| {
-        decision.choice == answer.choice && decision.by == answer.by && decision.edited == answer.arguments.is_some()
-    };
-    if !approval.decision.as_ref().is_some_and(same) {
-        return Ok(false);
-    }
-    let (Some(arguments), Some(call)) = (&answer.arguments, approval.tool_call_id) else {
-        return Ok(true);
-    };
-    let found = rows.calls_with_results(session.session_id, &[call]).await?;
-    let Some((call, _)) = found.first() else {
-        return Ok(false);
-    };
-    let scene = engine.scene(session, turn);
-    let arguments = match scene.tools.get(&call.name) {
-        Some(tool) => coerce::coerce(&tool.parameters(), arguments.clone()),
-        None => arguments.clone(),
-    };
-    Ok(call.edited == Some(Value::Object(arguments)))
-}
-
-/// New arguments that may take the place of the call's, or why not.
-fn checked_edit(
-    engine: &Engine,
-    state: &State,
-    approval: &Approval,
-    arguments: Option<Map<String, Value>>,
-) -> Result<Option<Edit>, Problem> {
-    let Some(arguments) = arguments else { return Ok(None) };
-    let scene = engine.scene(&state.session, &state.turn);
-    let world = engine.world(&scene, &[]);
-    Step::new(&world, state.clone()).edit(approval, arguments).map(Some)
-}
-
-fn resolved_problem(approval: &Approval) -> Problem {
-    let (code, detail) = match approval.status {
-        ApprovalStatus::Expired => (
-            ProblemCode::ApprovalExpired,
-            "the approval expired before it was answered; nothing runs".to_owned(),
-        ),
-        status => (
-            ProblemCode::ApprovalResolved,
-            format!("the approval is settled already: {}", status.name()),
-        ),
-    };
-    Problem::new(code, detail).with_context(json!({"approval": approval}))
-}
-
-fn unacceptable(approval: &Approval, answer: &AnswerRequest) -> Option<Problem> {
-    if !approval.choices.contains(&answer.choice) {
-        let offered: Vec<&str> = approval.choices.iter().map(|choice| choice.name()).collect();
-        let detail = format!(
-            "`{}` is not offered; choose one of: {}",
-            answer.choice.name(),
-            offered.join(", ")
-        );
-        return Some(Problem::new(ProblemCode::ChoiceNotOffered, detail.clone()).with_field("/choice", detail));
-    }
-    if answer.stop_turn && answer.choice.allows() {
-        let detail = "`stop_turn` goes with `deny` only";
-        return Some(Problem::new(ProblemCode::InvalidRequest, detail).with_field("/stop_turn", detail));
-    }
-    if answer.arguments.is_some() && answer.choice != Choice::Once {
-        let detail = "`arguments` go with `once` only: a grant is for what was asked";
-        return Some(Problem::new(ProblemCode::InvalidRequest, detail).with_field("/arguments", detail));
-    }
-    let stale = answer.digest.as_ref().is_some_and(|digest| *digest != approval.digest);
-    stale.then(|| {
-        let detail = "the digest is not that of the pending approval: read it again and decide on what it shows now";
-        Problem::new(ProblemCode::ApprovalStale, detail).with_context(json!({"approval": approval}))
-    })
 }

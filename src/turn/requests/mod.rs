@@ -2,9 +2,13 @@
 //! cancelled, approvals answered. Each is one transaction under the session's
 //! lock, checked there and nowhere before.
 
+mod answers;
 mod approvals;
+mod batch;
 mod sessions;
 mod turns;
+
+pub use batch::{BatchOutcome, BatchRequest};
 
 use super::commit::Carried;
 use super::engine::Engine;

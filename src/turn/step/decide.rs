@@ -27,8 +27,30 @@ pub struct DecisionIn {
 impl Step<'_> {
     /// Settles a pending approval with an answer.
     pub fn decide(&mut self, id: ApprovalId, decision: DecisionIn) {
+        self.decide_all(vec![(id, decision)]);
+    }
+
+    /// Settles pending approvals with answers, all of them before anything
+    /// follows from one.
+    pub fn decide_all(&mut self, decisions: Vec<(ApprovalId, DecisionIn)>) {
+        let (mut any, mut stop_turn) = (false, false);
+        for (id, decision) in decisions {
+            let stops = decision.stop_turn && !decision.choice.allows();
+            if self.take_decision(id, decision) {
+                (any, stop_turn) = (true, stop_turn || stops);
+            }
+        }
+        if stop_turn {
+            self.end(Outcome::cancelled(StopReason::Denied), Vec::new(), None);
+        } else if any {
+            self.settle();
+        }
+    }
+
+    /// `false` when the approval is not pending.
+    fn take_decision(&mut self, id: ApprovalId, decision: DecisionIn) -> bool {
         let Some(approval) = self.state.pending().find(|approval| approval.id == id).cloned() else {
-            return;
+            return false;
         };
         let grant = self.grant(&approval, &decision);
         let allowed = decision.choice.allows();
@@ -53,7 +75,7 @@ impl Step<'_> {
             ..approval
         };
         self.replace(&settled, EventType::ApprovalResolved);
-        let Some(call) = settled.tool_call_id else { return };
+        let Some(call) = settled.tool_call_id else { return true };
         if allowed {
             if let Some(edit) = decision.edit {
                 self.apply_edit(call, edit);
@@ -62,11 +84,7 @@ impl Step<'_> {
         } else {
             self.refuse(call, refusal("a person denied it", decision.reason.as_deref()));
         }
-        if !allowed && decision.stop_turn {
-            self.end(Outcome::cancelled(StopReason::Denied), Vec::new(), None);
-        } else {
-            self.settle();
-        }
+        true
     }
 
     /// Settles a pending approval that nobody answered in time.
