@@ -100,6 +100,10 @@ pub struct Decision {
     /// Arguments were replaced by the person who decided.
     #[serde(default)]
     pub edited: bool,
+    /// With edited arguments: names what was allowed in their stead, as the
+    /// approval's `digest` names what was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 /// An approval as clients see it.
@@ -132,6 +136,14 @@ pub struct Approval {
     pub expires_at: Option<Timestamp>,
     pub on_expiry: OnExpiry,
     pub decision: Option<Decision>,
+}
+
+impl Approval {
+    /// Names what the answer is about: what was asked, or what it was edited to.
+    pub fn decided_digest(&self) -> &str {
+        let edited = self.decision.as_ref().and_then(|decision| decision.digest.as_deref());
+        edited.unwrap_or(&self.digest)
+    }
 }
 
 /// Digest of what a person is shown: tool, arguments, directory, backend and

@@ -75,7 +75,8 @@ impl Rows<'_> {
 
     pub(super) async fn write_call(&mut self, call: &CallRecord) -> Result<(), StoreError> {
         const SQL: &str = "
-            update tool_call set status = $3, exit_code = $4, started_at = $5, finished_at = $6, edited = $7
+            update tool_call set status = $3, exit_code = $4, started_at = $5, finished_at = $6, edited = $7,
+                effect = $8
             where tenant_id = $1 and call_id = $2";
         let args = [
             self.tenant.into(),
@@ -85,6 +86,7 @@ impl Rows<'_> {
             call.started_at.into(),
             call.finished_at.into(),
             Arg::opt_json(call.edited.as_ref())?,
+            wire_name(&call.effect)?,
         ];
         self.conn.execute(SQL, &args).await?;
         Ok(())
@@ -223,7 +225,7 @@ impl Rows<'_> {
     }
 
     /// Calls by id, each with its result where it has one.
-    pub(super) async fn calls_with_results(
+    pub async fn calls_with_results(
         &mut self,
         session: SessionId,
         ids: &[CallId],

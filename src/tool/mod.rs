@@ -14,6 +14,7 @@ mod host;
 pub mod name_repair;
 pub mod output;
 pub mod registry;
+pub mod schema;
 pub mod session_tools;
 mod terminal;
 #[cfg(test)]

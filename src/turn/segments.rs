@@ -53,7 +53,7 @@ fn groups(calls: &[Footprint]) -> Vec<usize> {
 }
 
 /// Whether the order of two calls matters.
-fn disturbs(a: &Footprint, b: &Footprint) -> bool {
+pub fn disturbs(a: &Footprint, b: &Footprint) -> bool {
     use Footprint::{Alone, Parallel, Reads, Writes};
     match (a, b) {
         (Alone, _) | (_, Alone) => true,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::engine::Engine;
 use super::requests::{AnswerRequest, CreatedTurn, EngineError};
-use crate::model::approval::Approval;
+use crate::model::approval::{Approval, Decision};
 use crate::model::id::{ApprovalId, SessionId, TurnId};
 use crate::model::turn::TurnStatus;
 use crate::store::{Scope, StoreError};
@@ -47,7 +47,10 @@ impl Engine {
         };
         self.adopt(scope, approval.session_id).await;
         let decided = approval.decision.as_ref();
-        match decided.is_some_and(|decision| decision.choice == given.choice && decision.by == given.by) {
+        let ours = |decision: &&Decision| {
+            decision.choice == given.choice && decision.by == given.by && decision.edited == given.arguments.is_some()
+        };
+        match decided.filter(ours).is_some() {
             true => Ok(approval),
             false => Err(EngineError::Store(error)),
         }

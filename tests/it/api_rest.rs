@@ -2,6 +2,8 @@
 //! databases.
 
 mod approvals;
+mod decisions;
+mod edits;
 mod grants;
 mod keys;
 mod tools;

@@ -174,6 +174,7 @@ async fn decide_all(server: &Server, session: SessionId) {
             digest: Some(approval.digest),
             reason: None,
             stop_turn: false,
+            arguments: None,
             by: "tester".to_owned(),
         };
         let _sent = server.engine.decide(&server.scope, approval.id, answer).await;

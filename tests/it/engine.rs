@@ -12,7 +12,7 @@ use hermes_server::model::message::{Role, text_of};
 use hermes_server::model::problem::ProblemCode;
 use hermes_server::model::turn::TurnStatus;
 use hermes_server::store::Fate;
-use hermes_server::turn::requests::AnswerRequest;
+use hermes_server::turn::requests::{AnswerRequest, EngineError};
 
 use crate::harness::script::{check_log, check_transcript, guarded, mark, terminal};
 use crate::harness::{Server, lines, name, names, on_both, probe};
@@ -115,6 +115,7 @@ fn answer(choice: Choice) -> AnswerRequest {
         digest: None,
         reason: None,
         stop_turn: false,
+        arguments: None,
         by: "tester".to_owned(),
     }
 }
@@ -157,6 +158,42 @@ fn a_dangerous_command_waits_for_a_person() {
             .unwrap();
         let frames = server.frames(session, turn.id).await;
         assert_eq!(lines(&server.workspace(session).join("a")), 1, "{:?}", names(&frames));
+        check_transcript(&server.messages(session).await);
+        check_log(&server.log(session).await);
+        server.stop().await;
+    });
+}
+
+#[test]
+fn an_edited_call_runs_as_edited_and_a_bad_edit_changes_nothing() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let session = server.session().await.id;
+        let turn = server.turn(session, &guarded("asked")).await.turn;
+        server
+            .wait_for(session, |body| matches!(body, EventBody::TurnWaiting(_)))
+            .await;
+        let asked = pending(&server, session).await;
+        let edit = |command: &str| AnswerRequest {
+            arguments: serde_json::json!({"command": command}).as_object().cloned(),
+            ..answer(Choice::Once)
+        };
+        let head = server.log(session).await.len();
+        let refused = server.engine.decide(&server.scope, asked[0].id, edit("rm -rf /")).await;
+        match refused.unwrap_err() {
+            EngineError::Refused(problem) => assert_eq!(problem.code, ProblemCode::EditNotAllowed),
+            other => panic!("{other}"),
+        }
+        assert_eq!(server.log(session).await.len(), head, "nothing was written");
+        let decided = server
+            .engine
+            .decide(&server.scope, asked[0].id, edit("echo ran >> edited"))
+            .await
+            .unwrap();
+        assert!(decided.decision.unwrap().edited);
+        server.frames(session, turn.id).await;
+        let made = ["asked", "edited"].map(|file| lines(&server.workspace(session).join(file)));
+        assert_eq!(made, [0, 1]);
         check_transcript(&server.messages(session).await);
         check_log(&server.log(session).await);
         server.stop().await;

@@ -16,6 +16,7 @@ mod api_rest;
 mod binary;
 mod cases;
 mod crash;
+mod decisions;
 mod engine;
 mod failures;
 mod floors;

@@ -50,6 +50,7 @@ fn answer(choice: Choice) -> AnswerRequest {
         digest: None,
         reason: None,
         stop_turn: false,
+        arguments: None,
         by: "tester".to_owned(),
     }
 }

@@ -186,6 +186,7 @@ async fn play(server: &Server, session: SessionId) {
         digest: Some(data.approval.digest),
         reason: None,
         stop_turn: false,
+        arguments: None,
         by: "tester".to_owned(),
     };
     server

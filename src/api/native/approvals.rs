@@ -57,6 +57,10 @@ pub(super) struct DecisionRequest {
     /// With `deny`: end the turn as well.
     #[serde(default)]
     stop_turn: bool,
+    /// With `once`: what the call gets instead of its arguments, all of them.
+    /// They are read and judged like those of the model, which is told.
+    #[schema(value_type = Option<Object>)]
+    arguments: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
 /// List approvals, newest first.
@@ -96,13 +100,17 @@ pub(super) async fn get_approval(caller: Caller, InPath(id): InPath<ApprovalId>)
 /// Answer an approval.
 ///
 /// The first answer wins. The same answer by the same user again is no error;
-/// any other gets the approval as it was settled in `context`.
+/// any other gets the approval as it was settled in `context`. A refused answer
+/// leaves it pending.
 #[utoipa::path(post, path = "/v1/approvals/{id}/decision", tag = "approvals",
     params(("id" = ApprovalId, Path)), request_body = DecisionRequest,
     responses(
         (status = 200, description = "The approval with its decision.", body = Approval),
         (status = 409, description = "It was settled already, has expired, no longer fits the digest, or its turn is \
             being cancelled; `context` has the approval as it stands.",
+            body = Problem, content_type = "application/problem+json"),
+        (status = 422, description = "The edited arguments do not fit the tool (`edit_invalid`, with pointers), or \
+            no approval could allow them (`edit_not_allowed`).",
             body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn decide_approval(
     State(state): State<ApiState>,
@@ -112,21 +120,24 @@ pub(super) async fn decide_approval(
 ) -> Result<Json<Approval>, Failure> {
     caller.require(Scope::ApprovalsDecide)?;
     let request: DecisionRequest = payload.json().await?;
-    let too_long = |reason: &String| MAX_REASON_CHARS < reason.chars().count();
-    if request.reason.as_ref().is_some_and(too_long) {
-        return Err(Failure::field(
-            "/reason",
-            format!("it is longer than {MAX_REASON_CHARS} characters"),
-        ));
-    }
+    check_reason(request.reason.as_deref(), "/reason")?;
     let answer = AnswerRequest {
         choice: request.choice,
         digest: request.digest,
         reason: request.reason,
         stop_turn: request.stop_turn,
+        arguments: request.arguments,
         by: caller.principal.user.clone(),
     };
     let engine = state.engine.clone();
     let decided = state.finish(async move { engine.decide(&caller.scope, id, answer).await });
     decided.await.map(Json)
+}
+
+pub(super) fn check_reason(reason: Option<&str>, pointer: &str) -> Result<(), Failure> {
+    if reason.is_some_and(|reason| MAX_REASON_CHARS < reason.chars().count()) {
+        let detail = format!("it is longer than {MAX_REASON_CHARS} characters");
+        return Err(Failure::field(pointer, detail));
+    }
+    Ok(())
 }

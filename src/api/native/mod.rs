@@ -5,6 +5,7 @@
 
 mod approvals;
 mod bounds;
+mod decisions;
 mod documents;
 mod grants;
 mod guard;
@@ -30,6 +31,7 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
         .merge(streams::routes())
         .merge(turns::routes())
         .merge(approvals::routes())
+        .merge(decisions::routes())
         .merge(grants::routes())
         .merge(keys::routes())
         .merge(tools::routes())

@@ -1,17 +1,15 @@
 //! Approvals: answered by a person, or by nobody in time.
 
-use serde_json::json;
-
 use super::AnswerRequest;
+use super::answers::{accepted, inactive, is_same, resolved_problem};
 use super::{EngineError, Verdict};
 use crate::model::approval::{Approval, ApprovalStatus};
 use crate::model::id::{ApprovalId, SessionId, TenantId};
-use crate::model::problem::{Problem, ProblemCode};
+use crate::model::problem::Problem;
 use crate::model::record::SessionRecord;
 use crate::store::{Rows, Scope, StoreError};
 use crate::turn::commit::{self, Carried};
 use crate::turn::engine::Engine;
-use crate::turn::step::DecisionIn;
 
 impl Engine {
     /// Answers an approval. The first answer wins; giving the same one again is
@@ -104,16 +102,15 @@ async fn answer_within(
         return Ok(Answered::NotFound);
     };
     if approval.status != ApprovalStatus::Pending {
-        return Ok(already(approval, &answer));
+        let same = is_same(rows, engine, (&session, &turn), &approval, &answer).await?;
+        return Ok(if same {
+            Answered::Already(Box::new(approval))
+        } else {
+            Answered::Refused(resolved_problem(&approval))
+        });
     }
     if turn.cancel_reason.is_some() || turn.status.is_terminal() {
-        let problem = Problem::new(
-            ProblemCode::TurnNotActive,
-            "the turn is being cancelled; nothing of it runs any more",
-        );
-        return Ok(Answered::Refused(
-            problem.with_context(json!({"turn_id": turn.turn_id})),
-        ));
+        return Ok(Answered::Refused(inactive(&approval)));
     }
     if approval.expires_at.is_some_and(|at| at <= engine.clock().now()) {
         let Some(carried) = expire_within(rows, engine, session, &approval).await? else {
@@ -125,16 +122,11 @@ async fn answer_within(
         };
         return Ok(Answered::TooLate(resolved_problem(&expired), Box::new(carried)));
     }
-    if let Some(problem) = unacceptable(&approval, &answer) {
-        return Ok(Answered::Refused(problem));
-    }
-    let decision = DecisionIn {
-        choice: answer.choice,
-        reason: answer.reason,
-        by: answer.by,
-        stop_turn: answer.stop_turn,
-    };
     let state = commit::load(rows, session, turn).await?;
+    let decision = match accepted(engine, &state, &approval, answer) {
+        Ok(decision) => decision,
+        Err(problem) => return Ok(Answered::Refused(problem)),
+    };
     let carried = commit::carry_out(rows, engine, state, None, |step| step.decide(id, decision)).await?;
     let settled = carried
         .state
@@ -162,52 +154,4 @@ async fn expire_within(
     commit::carry_out(rows, engine, state, None, |step| step.expire(id))
         .await
         .map(Some)
-}
-
-/// An approval that is settled: the same answer by the same person is no error.
-fn already(approval: Approval, answer: &AnswerRequest) -> Answered {
-    let same = approval
-        .decision
-        .as_ref()
-        .is_some_and(|decision| decision.choice == answer.choice && decision.by == answer.by);
-    if same {
-        Answered::Already(Box::new(approval))
-    } else {
-        Answered::Refused(resolved_problem(&approval))
-    }
-}
-
-fn resolved_problem(approval: &Approval) -> Problem {
-    let (code, detail) = match approval.status {
-        ApprovalStatus::Expired => (
-            ProblemCode::ApprovalExpired,
-            "the approval expired before it was answered; nothing runs".to_owned(),
-        ),
-        status => (
-            ProblemCode::ApprovalResolved,
-            format!("the approval is settled already: {}", status.name()),
-        ),
-    };
-    Problem::new(code, detail).with_context(json!({"approval": approval}))
-}
-
-fn unacceptable(approval: &Approval, answer: &AnswerRequest) -> Option<Problem> {
-    if !approval.choices.contains(&answer.choice) {
-        let offered: Vec<&str> = approval.choices.iter().map(|choice| choice.name()).collect();
-        let detail = format!(
-            "`{}` is not offered; choose one of: {}",
-            answer.choice.name(),
-            offered.join(", ")
-        );
-        return Some(Problem::new(ProblemCode::ChoiceNotOffered, detail.clone()).with_field("/choice", detail));
-    }
-    if answer.stop_turn && answer.choice.allows() {
-        let detail = "`stop_turn` goes with `deny` only";
-        return Some(Problem::new(ProblemCode::InvalidRequest, detail).with_field("/stop_turn", detail));
-    }
-    let stale = answer.digest.as_ref().is_some_and(|digest| *digest != approval.digest);
-    stale.then(|| {
-        let detail = "the digest is not that of the pending approval: read it again and decide on what it shows now";
-        Problem::new(ProblemCode::ApprovalStale, detail).with_context(json!({"approval": approval}))
-    })
 }

@@ -2,9 +2,13 @@
 //! cancelled, approvals answered. Each is one transaction under the session's
 //! lock, checked there and nowhere before.
 
+mod answers;
 mod approvals;
+mod batch;
 mod sessions;
 mod turns;
+
+pub use batch::{BatchOutcome, BatchRequest};
 
 use super::commit::Carried;
 use super::engine::Engine;
@@ -65,6 +69,8 @@ pub struct AnswerRequest {
     pub digest: Option<String>,
     pub reason: Option<String>,
     pub stop_turn: bool,
+    /// What the call gets instead of its arguments (with `once`).
+    pub arguments: Option<serde_json::Map<String, serde_json::Value>>,
     pub by: String,
 }
 

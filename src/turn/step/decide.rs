@@ -1,6 +1,7 @@
 //! A person's answer, or the lack of one, and what follows from it.
 
 use super::Step;
+use super::edit::Edit;
 use super::gate::refusal;
 use crate::guard::Finding;
 use crate::model::approval::{Approval, ApprovalStatus, Choice, Decision, OnExpiry};
@@ -12,20 +13,44 @@ use crate::model::turn::StopReason;
 use crate::turn::next::Outcome;
 
 /// An answer, already checked against the choices offered.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DecisionIn {
     pub choice: Choice,
     pub reason: Option<String>,
     pub by: String,
     /// End the turn as well (with `deny`).
     pub stop_turn: bool,
+    /// The call gets these arguments (with `once`).
+    pub edit: Option<Edit>,
 }
 
 impl Step<'_> {
     /// Settles a pending approval with an answer.
     pub fn decide(&mut self, id: ApprovalId, decision: DecisionIn) {
+        self.decide_all(vec![(id, decision)]);
+    }
+
+    /// Settles pending approvals with answers, all of them before anything
+    /// follows from one.
+    pub fn decide_all(&mut self, decisions: Vec<(ApprovalId, DecisionIn)>) {
+        let (mut any, mut stop_turn) = (false, false);
+        for (id, decision) in decisions {
+            let stops = decision.stop_turn && !decision.choice.allows();
+            if self.take_decision(id, decision) {
+                (any, stop_turn) = (true, stop_turn || stops);
+            }
+        }
+        if stop_turn {
+            self.end(Outcome::cancelled(StopReason::Denied), Vec::new(), None);
+        } else if any {
+            self.settle();
+        }
+    }
+
+    /// `false` when the approval is not pending.
+    fn take_decision(&mut self, id: ApprovalId, decision: DecisionIn) -> bool {
         let Some(approval) = self.state.pending().find(|approval| approval.id == id).cloned() else {
-            return;
+            return false;
         };
         let grant = self.grant(&approval, &decision);
         let allowed = decision.choice.allows();
@@ -35,7 +60,8 @@ impl Step<'_> {
             by: decision.by,
             at: self.world.now,
             grant_id: grant.as_ref().map(|grant| grant.id),
-            edited: false,
+            edited: decision.edit.is_some(),
+            digest: decision.edit.as_ref().map(|edit| edit.digest.clone()),
         };
         self.writes.new_grants.extend(grant);
         let status = if allowed {
@@ -49,17 +75,16 @@ impl Step<'_> {
             ..approval
         };
         self.replace(&settled, EventType::ApprovalResolved);
-        let Some(call) = settled.tool_call_id else { return };
+        let Some(call) = settled.tool_call_id else { return true };
         if allowed {
+            if let Some(edit) = decision.edit {
+                self.apply_edit(call, edit);
+            }
             self.mark(call, CallStatus::Proposed);
         } else {
             self.refuse(call, refusal("a person denied it", decision.reason.as_deref()));
         }
-        if !allowed && decision.stop_turn {
-            self.end(Outcome::cancelled(StopReason::Denied), Vec::new(), None);
-        } else {
-            self.settle();
-        }
+        true
     }
 
     /// Settles a pending approval that nobody answered in time.

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::Step;
 use crate::guard::Finding;
-use crate::model::approval::{Approval, ApprovalKind, ApprovalStatus, Choice, OnAsk, digest};
+use crate::model::approval::{Approval, ApprovalKind, ApprovalStatus, Choice, OnAsk};
 use crate::model::call::CallStatus;
 use crate::model::event::EventType;
 use crate::model::id::{CallId, GrantId};
@@ -77,13 +77,7 @@ impl Step<'_> {
                 text: refusal(&message, None),
             },
             Judged::Ask { findings } => {
-                let digest = digest(
-                    &call.name,
-                    arguments,
-                    Some(&place.cwd.to_string_lossy()),
-                    backend,
-                    &findings,
-                );
+                let digest = self.digest_of(&call.name, arguments, &findings);
                 self.asked(call, &tool.subject(arguments), findings, digest)
             }
         }
@@ -95,7 +89,7 @@ impl Step<'_> {
             .state
             .approval_of(call.call_id)
             .filter(|approval| approval.status == ApprovalStatus::Allowed);
-        if approved.is_some_and(|approval| approval.digest == digest) {
+        if approved.is_some_and(|approval| approval.decided_digest() == digest) {
             return Gate::Run { grant: None };
         }
         let backend = self.state.session.environment.backend.as_str();

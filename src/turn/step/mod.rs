@@ -9,6 +9,7 @@
 mod answer;
 mod begin;
 mod decide;
+mod edit;
 mod finish;
 mod gate;
 mod results;
@@ -18,6 +19,7 @@ mod tests;
 
 pub use answer::AnswerIn;
 pub use decide::DecisionIn;
+pub use edit::Edit;
 pub use finish::Partial;
 pub use gate::is_listed;
 

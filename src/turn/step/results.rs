@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::Step;
+use super::edit::told;
 use crate::model::call::CallStatus;
 use crate::model::event::EventType;
 use crate::model::id::CallId;
@@ -63,6 +64,11 @@ impl Step<'_> {
     pub(super) fn settle_call(&mut self, id: CallId, status: CallStatus, kind: EventType, text: String) {
         let Some(call) = self.state.call(id).filter(|call| !call.status.is_settled()) else {
             return;
+        };
+        // Of a call that was not run after all there is nothing to compare.
+        let text = match status {
+            CallStatus::Denied => text,
+            _ => told(call, text),
         };
         let message = MessageRecord {
             position: call.position,

@@ -3,6 +3,7 @@
 //! about.
 
 mod cases;
+mod edits;
 mod next;
 mod properties;
 

@@ -16,12 +16,13 @@ use crate::provider::{Answer, Finish};
 use crate::tool::{Done, ToolWrites};
 use crate::turn::next::{MAX_RECOVERIES, Outcome};
 
-fn decision(choice: Choice) -> DecisionIn {
+pub(super) fn decision(choice: Choice) -> DecisionIn {
     DecisionIn {
         choice,
         reason: None,
         by: "bob".to_owned(),
         stop_turn: false,
+        edit: None,
     }
 }
 

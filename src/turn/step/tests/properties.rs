@@ -102,6 +102,7 @@ fn happen(game: &mut Game, happening: Happening, number: usize) {
                     reason: None,
                     by: "bob".to_owned(),
                     stop_turn,
+                    edit: None,
                 };
                 game.step(|step| step.decide(id, decision));
             }
@@ -151,6 +152,7 @@ fn finish(game: &mut Game) {
                 reason: None,
                 by: "bob".to_owned(),
                 stop_turn: false,
+                edit: None,
             };
             game.step(|step| step.decide(id, decision));
         }

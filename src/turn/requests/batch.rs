@@ -1,0 +1,221 @@
+//! Many answers at once: one transaction for all approvals of a session, each
+//! answer by the rules of a single one.
+
+use serde_json::json;
+
+use super::answers::{accepted, is_same, resolved_problem};
+use super::{AnswerRequest, EngineError, Verdict};
+use crate::model::approval::{Approval, ApprovalStatus};
+use crate::model::id::{ApprovalId, SessionId};
+use crate::model::problem::{Problem, ProblemCode};
+use crate::store::{Rows, Scope, StoreError};
+use crate::turn::commit::{self, Carried};
+use crate::turn::engine::Engine;
+use crate::turn::state::State;
+use crate::turn::step::DecisionIn;
+
+/// What became of one answer: the approval with its decision, or the reason.
+pub type BatchOutcome = Result<Approval, Problem>;
+
+/// Answers to approvals of one session.
+#[derive(Clone, Debug)]
+pub struct BatchRequest {
+    /// All or nothing; otherwise each for itself.
+    pub atomic: bool,
+    /// In the order of the outcomes; no approval twice.
+    pub answers: Vec<(ApprovalId, AnswerRequest)>,
+}
+
+impl Engine {
+    /// Answers approvals of a session in one transaction. With `atomic` the
+    /// problem of the first answer that is not taken is the whole result, with
+    /// its `index` in the context, and nothing has changed.
+    pub async fn decide_batch(
+        &self,
+        scope: &Scope,
+        session: SessionId,
+        batch: BatchRequest,
+    ) -> Verdict<Vec<BatchOutcome>> {
+        let (engine, scope) = (self.clone(), scope.clone());
+        self.whole(async move { engine.answer_batch(&scope, session, batch).await })
+            .await
+    }
+
+    async fn answer_batch(&self, scope: &Scope, session: SessionId, batch: BatchRequest) -> Verdict<Vec<BatchOutcome>> {
+        let engine = self.clone();
+        let answered = scope.write("decide_batch", move |mut rows| {
+            Box::pin(async move { answer_all(&mut rows, &engine, session, batch).await })
+        });
+        let answered = answered.await;
+        if let Err(StoreError::Unclear(_)) = answered {
+            // The same answers given again are no error, should they have been taken.
+            self.adopt(scope, session).await;
+        }
+        match answered? {
+            Answered::Done(outcomes, carried) => {
+                if let Some(carried) = carried {
+                    self.spawn_woken(scope.tenant(), *carried);
+                }
+                Ok(outcomes)
+            }
+            Answered::Refused(problem) => Err(EngineError::Refused(problem)),
+            Answered::NotFound => Err(EngineError::NotFound("session")),
+        }
+    }
+}
+
+enum Answered {
+    Done(Vec<BatchOutcome>, Option<Box<Carried>>),
+    Refused(Problem),
+    NotFound,
+}
+
+/// What follows from an answer, before anything is written.
+enum Finding {
+    Settled(Result<Box<Approval>, Box<Problem>>),
+    Decides(Box<Approval>, Box<DecisionIn>),
+}
+
+async fn answer_all(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    id: SessionId,
+    batch: BatchRequest,
+) -> Result<Answered, StoreError> {
+    let Some(session) = rows.lock_session(id).await? else {
+        return Ok(Answered::NotFound);
+    };
+    // Only a turn that has begun and not ended has approvals that wait.
+    let turn = match session.active_turn_id {
+        Some(active) => rows.turn(id, active).await?,
+        None => None,
+    };
+    let state = match turn {
+        Some(turn) => Some(commit::load(rows, session, turn).await?),
+        None => None,
+    };
+    let mut planned = state.clone();
+    let mut found = Vec::with_capacity(batch.answers.len());
+    for (index, (approval, answer)) in batch.answers.into_iter().enumerate() {
+        match find(rows, engine, (id, &mut planned), approval, answer).await? {
+            Finding::Settled(Err(problem)) => {
+                let problem = at_index(*problem, index, approval);
+                if batch.atomic {
+                    return Ok(Answered::Refused(problem));
+                }
+                found.push(Finding::Settled(Err(Box::new(problem))));
+            }
+            finding => found.push(finding),
+        }
+    }
+    carry_out(rows, engine, state, found).await
+}
+
+/// Looks at one answer; `planned` is the record as the answers before it, once
+/// carried out, leave its calls.
+async fn find(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    (session, planned): (SessionId, &mut Option<State>),
+    id: ApprovalId,
+    answer: AnswerRequest,
+) -> Result<Finding, StoreError> {
+    let refused = |problem| Ok(Finding::Settled(Err(Box::new(problem))));
+    let approval = rows
+        .approval(id)
+        .await?
+        .filter(|approval| approval.session_id == session);
+    let Some(approval) = approval else {
+        let detail = "there is no such approval in this session";
+        return refused(Problem::new(ProblemCode::NotFound, detail));
+    };
+    if approval.status != ApprovalStatus::Pending {
+        let Some(turn) = rows.turn(session, approval.turn_id).await? else {
+            return refused(resolved_problem(&approval));
+        };
+        let record = match planned {
+            Some(planned) => Some(planned.session.clone()),
+            None => rows.session_record(session).await?,
+        };
+        return match record {
+            Some(record) if is_same(rows, engine, (&record, &turn), &approval, &answer).await? => {
+                Ok(Finding::Settled(Ok(Box::new(approval))))
+            }
+            _ => refused(resolved_problem(&approval)),
+        };
+    }
+    if approval.expires_at.is_some_and(|at| at <= engine.clock().now()) {
+        // It is settled by the task that waits for this instant.
+        let expired = Approval {
+            status: ApprovalStatus::Expired,
+            ..approval
+        };
+        return refused(resolved_problem(&expired));
+    }
+    let Some(planned) = planned else {
+        return refused(resolved_problem(&approval));
+    };
+    match accepted(engine, planned, &approval, answer) {
+        Ok(decision) => {
+            let call = planned
+                .calls
+                .iter_mut()
+                .find(|call| Some(call.call_id) == approval.tool_call_id);
+            if let (Some(call), Some(edit)) = (call, &decision.edit) {
+                call.edited = Some(edit.arguments.clone());
+            }
+            Ok(Finding::Decides(Box::new(approval), Box::new(decision)))
+        }
+        Err(problem) => refused(problem),
+    }
+}
+
+/// Carries out what was decided, all of it at once.
+async fn carry_out(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    state: Option<State>,
+    found: Vec<Finding>,
+) -> Result<Answered, StoreError> {
+    let decisions: Vec<(ApprovalId, DecisionIn)> = found
+        .iter()
+        .filter_map(|finding| match finding {
+            Finding::Decides(approval, decision) => Some((approval.id, (**decision).clone())),
+            Finding::Settled(_) => None,
+        })
+        .collect();
+    let carried = match state.filter(|_| !decisions.is_empty()) {
+        Some(state) => {
+            let decide = |step: &mut crate::turn::step::Step<'_>| step.decide_all(decisions);
+            Some(commit::carry_out(rows, engine, state, None, decide).await?)
+        }
+        None => None,
+    };
+    let now = |approval: Approval| {
+        let all = carried.iter().flat_map(|carried| &carried.state.approvals);
+        all.into_iter()
+            .find(|own| own.id == approval.id)
+            .cloned()
+            .unwrap_or(approval)
+    };
+    let outcomes = found.into_iter().map(|finding| match finding {
+        Finding::Settled(Ok(approval)) => Ok(*approval),
+        Finding::Settled(Err(problem)) => Err(*problem),
+        Finding::Decides(approval, _) => Ok(now(*approval)),
+    });
+    let outcomes = outcomes.collect();
+    Ok(Answered::Done(outcomes, carried.map(Box::new)))
+}
+
+/// The problem of one answer, told in terms of the whole request.
+fn at_index(mut problem: Problem, index: usize, approval: ApprovalId) -> Problem {
+    for field in &mut problem.errors {
+        field.pointer = format!("/decisions/{index}{}", field.pointer);
+    }
+    let mut context = problem.context.take().unwrap_or_else(|| json!({}));
+    if let Some(fields) = context.as_object_mut() {
+        fields.insert("index".to_owned(), index.into());
+        fields.insert("approval_id".to_owned(), json!(approval));
+    }
+    problem.with_context(context)
+}
