@@ -233,6 +233,8 @@ pub struct Writes {
     pub new_turns: Vec<TurnRecord>,
     /// Turns whose changeable columns are written back.
     pub turns: Vec<TurnRecord>,
+    /// Queued turns whose input and options are replaced.
+    pub edited_turns: Vec<TurnRecord>,
     pub messages: Vec<MessageRecord>,
     pub new_calls: Vec<CallRecord>,
     /// Calls whose changeable columns are written back.
@@ -249,6 +251,7 @@ impl Writes {
         self.events.extend(more.events);
         self.new_turns.extend(more.new_turns);
         self.turns.extend(more.turns);
+        self.edited_turns.extend(more.edited_turns);
         self.messages.extend(more.messages);
         self.new_calls.extend(more.new_calls);
         self.calls.extend(more.calls);

@@ -73,6 +73,22 @@ impl Rows<'_> {
         Ok(())
     }
 
+    /// Replaces what a client said of a turn that waits; call under the
+    /// session's lock.
+    pub(super) async fn edit_turn(&mut self, turn: &TurnRecord) -> Result<(), StoreError> {
+        const SQL: &str = "
+            update turn set input = $3, options = $4
+            where tenant_id = $1 and turn_id = $2 and status = 'queued'";
+        let args = [
+            self.tenant.into(),
+            turn.turn_id.into(),
+            Arg::json(&turn.input)?,
+            Arg::json(&turn.options)?,
+        ];
+        self.conn.execute(SQL, &args).await?;
+        Ok(())
+    }
+
     /// The fence: takes the turn's next step if it is still this owner's at
     /// this step. `None` says that somebody else went on with it.
     pub async fn fence_turn(&mut self, id: TurnId, epoch: i64, step: i64) -> Result<Option<TurnRecord>, StoreError> {

@@ -3,6 +3,7 @@
 //! lock, checked there and nowhere before.
 
 mod approvals;
+mod queue;
 mod sessions;
 mod turns;
 
@@ -48,6 +49,13 @@ pub struct NewTurn {
     pub input: Vec<Part>,
     pub on_busy: OnBusy,
     pub options: TurnOptions,
+}
+
+/// What changes of a queued turn; `None` leaves it as it is.
+#[derive(Clone, Debug, Default)]
+pub struct TurnPatch {
+    pub input: Option<Vec<Part>>,
+    pub metadata: Option<Metadata>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
