@@ -36,6 +36,8 @@ pub enum EventType {
     TurnFailed,
     #[serde(rename = "turn.cancelled")]
     TurnCancelled,
+    #[serde(rename = "turn.interrupted")]
+    TurnInterrupted,
     #[serde(rename = "message.completed")]
     MessageCompleted,
     #[serde(rename = "reasoning.completed")]
@@ -84,6 +86,7 @@ impl EventType {
             Self::TurnCompleted => "turn.completed",
             Self::TurnFailed => "turn.failed",
             Self::TurnCancelled => "turn.cancelled",
+            Self::TurnInterrupted => "turn.interrupted",
             Self::MessageCompleted => "message.completed",
             Self::ReasoningCompleted => "reasoning.completed",
             Self::ToolCallProposed => "tool_call.proposed",
@@ -110,7 +113,10 @@ impl EventType {
 
     /// The last event of a turn.
     pub fn ends_turn(self) -> bool {
-        matches!(self, Self::TurnCompleted | Self::TurnFailed | Self::TurnCancelled)
+        matches!(
+            self,
+            Self::TurnCompleted | Self::TurnFailed | Self::TurnCancelled | Self::TurnInterrupted
+        )
     }
 }
 
@@ -242,6 +248,8 @@ pub enum EventBody {
     TurnFailed(TurnData),
     #[serde(rename = "turn.cancelled")]
     TurnCancelled(TurnData),
+    #[serde(rename = "turn.interrupted")]
+    TurnInterrupted(TurnData),
     #[serde(rename = "message.completed")]
     MessageCompleted(MessageData),
     #[serde(rename = "reasoning.completed")]
@@ -306,6 +314,7 @@ impl EventBody {
             Self::TurnCompleted(_) => "turn.completed",
             Self::TurnFailed(_) => "turn.failed",
             Self::TurnCancelled(_) => "turn.cancelled",
+            Self::TurnInterrupted(_) => "turn.interrupted",
             Self::MessageCompleted(_) => "message.completed",
             Self::ReasoningCompleted(_) => "reasoning.completed",
             Self::ToolCallProposed(_) => "tool_call.proposed",

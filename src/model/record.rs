@@ -12,7 +12,7 @@ use super::id::{ApprovalId, CallId, GrantId, MessageId, NodeId, ProcessId, Sessi
 use super::message::{FinishReason, Message, Part, Role};
 use super::problem::Problem;
 use super::session::{ApprovalPolicy, EnvironmentSpec, SessionStatus, ToolsetSelection};
-use super::turn::{StopReason, Turn, TurnOptions, TurnStatus, Usage};
+use super::turn::{CancelReason, StopReason, Turn, TurnOptions, TurnStatus, Usage};
 use crate::base::Timestamp;
 
 /// The state of a session under its lock, and what a turn needs of its settings.
@@ -88,7 +88,7 @@ pub struct TurnRecord {
     /// Grows with every commit of the owner.
     pub step: i64,
     /// Why the turn is asked to stop, once it is: from then on nothing starts.
-    pub cancel_reason: Option<StopReason>,
+    pub cancel_reason: Option<CancelReason>,
     pub progress: Progress,
     pub usage: Usage,
     pub error: Option<Problem>,
@@ -101,6 +101,8 @@ pub struct TurnRecord {
     /// The turn's first and last event.
     pub first_seq: i64,
     pub last_seq: Option<i64>,
+    /// Place in the queue; those of the same place in the order of their ids.
+    pub queue_place: i64,
 }
 
 impl TurnRecord {

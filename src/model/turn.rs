@@ -65,6 +65,16 @@ pub enum StopReason {
     Error,
 }
 
+/// Why a turn that runs is asked to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CancelReason {
+    CancelledByUser,
+    ClientDisconnected,
+    /// A new message takes its place.
+    Interrupted,
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Usage {
     pub input_tokens: u64,
@@ -90,9 +100,13 @@ impl Usage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnBusy {
+    /// Refuse the new turn.
     #[default]
     Reject,
+    /// It waits in the queue.
     Enqueue,
+    /// The active turn ends; the new one goes to the head of the queue.
+    Interrupt,
 }
 
 /// What happens to the turn when the client that streams its creation leaves.

@@ -1,15 +1,18 @@
 //! A session that has a turn already, on both databases: what waits is changed
-//! and withdrawn, until it begins.
+//! and withdrawn until it begins, and a new message may take the place of what
+//! runs. A message is never consent.
 
+use hermes_server::model::approval::{Approval, ApprovalStatus, Choice};
+use hermes_server::model::call::CallStatus;
 use hermes_server::model::event::EventBody;
 use hermes_server::model::id::{SessionId, TurnId};
 use hermes_server::model::message::{Part, Role, text_of};
 use hermes_server::model::problem::ProblemCode;
-use hermes_server::model::turn::TurnStatus;
-use hermes_server::turn::requests::{EngineError, TurnPatch};
+use hermes_server::model::turn::{OnBusy, StopReason, TurnStatus};
+use hermes_server::turn::requests::{AnswerRequest, CreatedTurn, EngineError, NewTurn, TurnPatch};
 
-use crate::harness::script::{check_log, check_transcript, guarded};
-use crate::harness::{Server, name, on_both};
+use crate::harness::script::{check_log, check_transcript, guarded, terminal};
+use crate::harness::{Server, lines, name, new_turn, on_both};
 
 /// A turn that waits for a person, so that everything else waits behind it.
 async fn parked(server: &Server, session: SessionId) -> TurnId {
@@ -90,6 +93,137 @@ fn what_waits_begins_as_it_was_last_changed_and_what_was_withdrawn_never_does() 
         let queued = log.iter().filter(|event| event.turn_id == Some(changed));
         let names: Vec<String> = queued.map(name).take(4).collect();
         assert_eq!(names, ["turn.queued", "turn.queued", "turn.queued", "turn.started"]);
+        server.stop().await;
+    });
+}
+
+async fn busy(server: &Server, session: SessionId, text: &str, on_busy: OnBusy) -> CreatedTurn {
+    let new = NewTurn {
+        on_busy,
+        ..new_turn(text)
+    };
+    server.engine.create_turn(&server.scope, session, new).await.unwrap()
+}
+
+async fn approvals(server: &Server, session: SessionId) -> Vec<Approval> {
+    let read = server
+        .scope
+        .read(move |mut rows| Box::pin(async move { rows.approvals(Some(session), None, None, 100).await }));
+    read.await.unwrap()
+}
+
+async fn stored(server: &Server, session: SessionId, turn: TurnId) -> (TurnStatus, Option<StopReason>) {
+    let read = server
+        .scope
+        .read(move |mut rows| Box::pin(async move { rows.turn(session, turn).await }));
+    let turn = read.await.unwrap().unwrap();
+    (turn.status, turn.stop_reason)
+}
+
+#[test]
+fn an_interrupt_while_the_model_writes_keeps_the_text_and_goes_before_the_queue() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let session = server.session().await.id;
+        let old = server.turn(session, "/tokens 100000 5").await.turn.id;
+        let later = server.enqueue(session, "/say later").await.turn.id;
+        server
+            .wait_for(session, |body| matches!(body, EventBody::MessageDelta(_)))
+            .await;
+        let new = busy(&server, session, "/say now", OnBusy::Interrupt).await.turn;
+        assert_eq!(new.status, TurnStatus::Queued);
+        server.frames(session, later).await;
+        let ended = stored(&server, session, old).await;
+        assert_eq!(ended, (TurnStatus::Interrupted, Some(StopReason::Superseded)));
+        let said = user_texts(&server, session).await;
+        assert_eq!(said[1..], ["/say now", "/say later"], "before the queue");
+        let kept = &server.messages(session).await[1];
+        assert_eq!((kept.turn_id, kept.role), (old, Role::Assistant));
+        assert!(!text_of(&kept.content).is_empty(), "the partial text is kept");
+        let log = server.log(session).await;
+        check_log(&log);
+        let of_old = log.iter().rfind(|event| event.turn_id == Some(old)).unwrap();
+        assert_eq!(name(of_old), "turn.interrupted");
+        server.stop().await;
+    });
+}
+
+#[test]
+fn an_interrupt_of_what_waits_for_a_person_decides_nothing_and_starts_at_once() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let session = server.session().await.id;
+        let old = parked(&server, session).await;
+        let new = busy(&server, session, "/say yes, go on", OnBusy::Interrupt).await.turn;
+        assert_eq!(
+            new.status,
+            TurnStatus::Running,
+            "the parked turn ended in the same transaction"
+        );
+        let ended = stored(&server, session, old).await;
+        assert_eq!(ended, (TurnStatus::Interrupted, Some(StopReason::Superseded)));
+        server.frames(session, new.id).await;
+        assert_eq!(
+            lines(&server.workspace(session).join("a")),
+            0,
+            "a message is never consent"
+        );
+        let closed = approvals(&server, session).await.remove(0);
+        assert_eq!(closed.status, ApprovalStatus::Superseded);
+        let reason = closed.decision.unwrap().reason;
+        assert_eq!(reason.as_deref(), Some("/say yes, go on"), "the message is the reason");
+        let answer = AnswerRequest {
+            choice: Choice::Deny,
+            digest: None,
+            reason: None,
+            stop_turn: false,
+            by: "tester".to_owned(),
+        };
+        let late = server.engine.decide(&server.scope, closed.id, answer).await;
+        assert_eq!(refused(late), ProblemCode::ApprovalResolved);
+        user_texts(&server, session).await;
+        check_log(&server.log(session).await);
+        server.stop().await;
+    });
+}
+
+#[test]
+fn an_interrupt_stops_what_runs_and_closes_what_waits_beside_it() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let session = server.session().await.id;
+        let script = format!(
+            "{}\n{}\n/then\n/say never",
+            terminal("sleep 60; echo ran >> b"),
+            guarded("a")
+        );
+        let old = server.turn(session, &script).await.turn.id;
+        server
+            .wait_for(session, |body| matches!(body, EventBody::ApprovalRequested(_)))
+            .await;
+        let new = busy(&server, session, "/say now", OnBusy::Interrupt).await.turn;
+        // Told at once, while the old turn is still being stopped.
+        assert_eq!(approvals(&server, session).await[0].status, ApprovalStatus::Superseded);
+        server.frames(session, new.id).await;
+        assert_eq!(stored(&server, session, old).await.0, TurnStatus::Interrupted);
+        let messages = server.messages(session).await;
+        check_transcript(&messages);
+        let calls = messages.iter().flat_map(|message| &message.tool_calls);
+        let statuses: Vec<CallStatus> = calls.map(|call| call.status).collect();
+        assert_eq!(statuses, [CallStatus::Cancelled; 2]);
+        check_log(&server.log(session).await);
+        server.stop().await;
+    });
+}
+
+#[test]
+fn what_interrupts_a_session_at_rest_is_a_turn_like_any_other() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let session = server.session().await.id;
+        let turn = busy(&server, session, "/say hi", OnBusy::Interrupt).await.turn;
+        server.frames(session, turn.id).await;
+        assert_eq!(stored(&server, session, turn.id).await.0, TurnStatus::Completed);
         server.stop().await;
     });
 }

@@ -105,9 +105,10 @@ async fn settled(server: &Server, session: SessionId, turns: usize, marks: &[(&s
 
 fn status(body: &EventBody) -> TurnStatus {
     match body {
-        EventBody::TurnCompleted(data) | EventBody::TurnFailed(data) | EventBody::TurnCancelled(data) => {
-            data.turn.status
-        }
+        EventBody::TurnCompleted(data)
+        | EventBody::TurnFailed(data)
+        | EventBody::TurnCancelled(data)
+        | EventBody::TurnInterrupted(data) => data.turn.status,
         other => panic!("{other:?}"),
     }
 }
@@ -325,6 +326,37 @@ fn a_turn_that_is_queued_while_the_first_one_ends_is_never_forgotten() {
             let ended = settled(&server, session, 2, &[]).await;
             assert_eq!(ended, [TurnStatus::Completed; 2]);
         }
+        quiet(&server).await;
+        server.stop().await;
+    });
+}
+
+#[test]
+fn an_interrupt_at_any_moment_ends_the_old_turn_once_and_begins_the_new_one() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let play = async |seed| {
+            let mut dice = Dice(seed);
+            for _ in 0..3 {
+                let session = server.session().await.id;
+                let script = format!("{}\n{}\n/then\n/say one", mark("a"), guarded("b"));
+                server.turn(session, &script).await;
+                server.enqueue(session, "/say last").await;
+                dice.pause(60_000).await;
+                let new = NewTurn {
+                    on_busy: OnBusy::Interrupt,
+                    ..new_turn("/say two")
+                };
+                server.engine.create_turn(&server.scope, session, new).await.unwrap();
+                let ended = settled(&server, session, 3, &[("a", 1), ("b", 0)]).await;
+                assert_eq!(
+                    ended,
+                    [TurnStatus::Interrupted, TurnStatus::Completed, TurnStatus::Completed]
+                );
+                assert!(pending(&server, session).await.is_empty(), "nothing pends");
+            }
+        };
+        futures::future::join_all((200..212).map(play)).await;
         quiet(&server).await;
         server.stop().await;
     });

@@ -166,10 +166,12 @@ async fn expire_within(
 
 /// An approval that is settled: the same answer by the same person is no error.
 fn already(approval: Approval, answer: &AnswerRequest) -> Answered {
-    let same = approval
+    // A message that superseded it was no answer.
+    let answered = approval
         .decision
         .as_ref()
-        .is_some_and(|decision| decision.choice == answer.choice && decision.by == answer.by);
+        .filter(|_| approval.status != ApprovalStatus::Superseded);
+    let same = answered.is_some_and(|decision| decision.choice == answer.choice && decision.by == answer.by);
     if same {
         Answered::Already(Box::new(approval))
     } else {

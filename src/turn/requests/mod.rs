@@ -5,6 +5,7 @@
 mod approvals;
 mod queue;
 mod sessions;
+mod supersede;
 mod turns;
 
 use super::commit::Carried;

@@ -8,11 +8,10 @@ use super::{EngineError, TurnPatch, Verdict};
 use crate::model::id::{SessionId, TurnId};
 use crate::model::problem::{Problem, ProblemCode};
 use crate::model::record::{SessionRecord, TurnRecord};
-use crate::model::turn::{StopReason, Turn, TurnStatus};
+use crate::model::turn::{CancelReason, Turn, TurnStatus};
 use crate::store::{Rows, Scope, StoreError};
 use crate::turn::commit;
 use crate::turn::engine::Engine;
-use crate::turn::next::Outcome;
 use crate::turn::state::State;
 
 impl Engine {
@@ -55,8 +54,7 @@ impl Engine {
                     Ok(found) => found,
                     Err(refused) => return Ok(Err(refused)),
                 };
-                let outcome = Outcome::cancelled(StopReason::CancelledByUser);
-                let carried = stop(&mut rows, &engine, session, turn, outcome).await?;
+                let carried = stop(&mut rows, &engine, session, turn, CancelReason::CancelledByUser).await?;
                 Ok(Ok(carried.state.turn.view()))
             })
         });

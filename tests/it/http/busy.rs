@@ -81,3 +81,47 @@ fn the_queue_is_listed_in_its_order_changed_and_bounded() {
         web.stop().await;
     });
 }
+
+#[test]
+fn a_turn_that_interrupts_is_taken_and_its_stream_begins_with_its_wait() {
+    on_both(async |mut place: Place| {
+        let web = place.serve().await;
+        let session = web.session().await;
+        let old = web
+            .post(
+                &format!("{session}/turns"),
+                json!({"input": "/sleep 60000\n/say never"}),
+            )
+            .await;
+        let body = json!({"input": "/say now", "on_busy": "interrupt"});
+        let taken = web.post(&format!("{session}/turns"), body).await;
+        assert_eq!(
+            (taken.status, &taken.body["status"]),
+            (202, &json!("queued")),
+            "{}",
+            taken.body
+        );
+        let stream = web.stream(web.request(Method::GET, &format!("{}/stream", taken.header("location"))));
+        let frames = stream.await.rest().await;
+        let durable = frames.iter().filter(|frame| frame.event.starts_with("turn."));
+        let types: Vec<&str> = durable.map(|frame| frame.event.as_str()).collect();
+        assert_eq!(types, ["turn.queued", "turn.started", "turn.completed"]);
+        let old = web.get(&old.header("location")).await.body;
+        assert_eq!(
+            (&old["status"], &old["stop_reason"]),
+            (&json!("interrupted"), &json!("superseded"))
+        );
+
+        // What waits for a person is over before the answer comes.
+        parked(&web, &session).await;
+        let body = json!({"input": "/say after all", "on_busy": "interrupt"});
+        let done = web.post(&format!("{session}/turns?wait=20"), body).await;
+        assert_eq!((done.status, &done.body["turn"]["status"]), (200, &json!("completed")));
+        let shown = web.get(&session).await.body;
+        assert_eq!(
+            (&shown["status"], &shown["required_actions"]),
+            (&json!("idle"), &json!([]))
+        );
+        web.stop().await;
+    });
+}

@@ -10,7 +10,7 @@ use crate::base::Id;
 use crate::model::approval::{Choice, OnExpiry};
 use crate::model::call::CallStatus;
 use crate::model::id::CallId;
-use crate::model::turn::{StopReason, TurnStatus};
+use crate::model::turn::{CancelReason, TurnStatus};
 use crate::tool::{Done, ToolWrites};
 use crate::turn::next::{Next, Outcome, next};
 
@@ -123,7 +123,12 @@ fn happen(game: &mut Game, happening: Happening, number: usize) {
                 },
             );
             let writing = runs && !game.state.has_open_calls();
-            let outcome = Outcome::cancelled(StopReason::CancelledByUser);
+            let reason = if number.is_multiple_of(2) {
+                CancelReason::CancelledByUser
+            } else {
+                CancelReason::Interrupted
+            };
+            let outcome = Outcome::stopped(reason);
             game.step(|step| step.end(outcome, Vec::new(), writing.then_some(partial)));
         }
         _ => {}
