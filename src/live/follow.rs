@@ -245,5 +245,6 @@ fn ends_turn(body: &EventBody) -> bool {
             | EventBody::TurnFailed(_)
             | EventBody::TurnCancelled(_)
             | EventBody::TurnInterrupted(_)
+            | EventBody::TurnRolledBack(_)
     )
 }

@@ -38,6 +38,8 @@ pub enum EventType {
     TurnCancelled,
     #[serde(rename = "turn.interrupted")]
     TurnInterrupted,
+    #[serde(rename = "turn.rolled_back")]
+    TurnRolledBack,
     #[serde(rename = "message.completed")]
     MessageCompleted,
     #[serde(rename = "reasoning.completed")]
@@ -87,6 +89,7 @@ impl EventType {
             Self::TurnFailed => "turn.failed",
             Self::TurnCancelled => "turn.cancelled",
             Self::TurnInterrupted => "turn.interrupted",
+            Self::TurnRolledBack => "turn.rolled_back",
             Self::MessageCompleted => "message.completed",
             Self::ReasoningCompleted => "reasoning.completed",
             Self::ToolCallProposed => "tool_call.proposed",
@@ -115,7 +118,7 @@ impl EventType {
     pub fn ends_turn(self) -> bool {
         matches!(
             self,
-            Self::TurnCompleted | Self::TurnFailed | Self::TurnCancelled | Self::TurnInterrupted
+            Self::TurnCompleted | Self::TurnFailed | Self::TurnCancelled | Self::TurnInterrupted | Self::TurnRolledBack
         )
     }
 }
@@ -250,6 +253,8 @@ pub enum EventBody {
     TurnCancelled(TurnData),
     #[serde(rename = "turn.interrupted")]
     TurnInterrupted(TurnData),
+    #[serde(rename = "turn.rolled_back")]
+    TurnRolledBack(TurnData),
     #[serde(rename = "message.completed")]
     MessageCompleted(MessageData),
     #[serde(rename = "reasoning.completed")]
@@ -315,6 +320,7 @@ impl EventBody {
             Self::TurnFailed(_) => "turn.failed",
             Self::TurnCancelled(_) => "turn.cancelled",
             Self::TurnInterrupted(_) => "turn.interrupted",
+            Self::TurnRolledBack(_) => "turn.rolled_back",
             Self::MessageCompleted(_) => "message.completed",
             Self::ReasoningCompleted(_) => "reasoning.completed",
             Self::ToolCallProposed(_) => "tool_call.proposed",

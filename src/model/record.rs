@@ -151,6 +151,7 @@ impl MessageRecord {
             tool_calls,
             tool_call_id: self.call_id,
             finish_reason: self.finish_reason,
+            hidden: false,
             created_at: self.created_at,
         }
     }

@@ -73,6 +73,8 @@ pub enum CancelReason {
     ClientDisconnected,
     /// A new message takes its place.
     Interrupted,
+    /// So it does, and the model forgets the turn.
+    RolledBack,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -107,6 +109,9 @@ pub enum OnBusy {
     Enqueue,
     /// The active turn ends; the new one goes to the head of the queue.
     Interrupt,
+    /// As `interrupt`, and the model does not see the active turn any more; what
+    /// it did stays done.
+    Rollback,
 }
 
 /// What happens to the turn when the client that streams its creation leaves.

@@ -162,6 +162,7 @@ impl Bodies {
             T::TurnFailed => EventBody::TurnFailed(self.turn(data)?),
             T::TurnCancelled => EventBody::TurnCancelled(self.turn(data)?),
             T::TurnInterrupted => EventBody::TurnInterrupted(self.turn(data)?),
+            T::TurnRolledBack => EventBody::TurnRolledBack(self.turn(data)?),
             T::MessageCompleted => EventBody::MessageCompleted(MessageData {
                 message: self.message(data)?.clone(),
             }),

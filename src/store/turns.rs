@@ -185,7 +185,7 @@ impl Rows<'_> {
         reason: CancelReason,
     ) -> Result<(), StoreError> {
         const SQL: &str = "
-            update turn set cancel_reason = coalesce(cancel_reason, $3) where tenant_id = $1 and turn_id = $2";
+            update turn set cancel_reason = $3 where tenant_id = $1 and turn_id = $2";
         let args = [self.tenant.into(), id.into(), wire_name(&reason)?];
         self.conn.execute(SQL, &args).await?;
         self.conn.ring(session);

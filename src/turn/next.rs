@@ -67,6 +67,11 @@ impl Outcome {
                 stop_reason: StopReason::Superseded,
                 error: None,
             },
+            CancelReason::RolledBack => Self {
+                status: TurnStatus::RolledBack,
+                stop_reason: StopReason::Superseded,
+                error: None,
+            },
         }
     }
 

@@ -11,7 +11,7 @@ use hermes_server::model::problem::ProblemCode;
 use hermes_server::model::turn::{OnBusy, StopReason, TurnStatus};
 use hermes_server::turn::requests::{AnswerRequest, CreatedTurn, EngineError, NewTurn, TurnPatch};
 
-use crate::harness::script::{check_log, check_transcript, guarded, terminal};
+use crate::harness::script::{check_log, check_transcript, guarded, mark, terminal};
 use crate::harness::{Server, lines, name, new_turn, on_both};
 
 /// A turn that waits for a person, so that everything else waits behind it.
@@ -224,6 +224,72 @@ fn what_interrupts_a_session_at_rest_is_a_turn_like_any_other() {
         let turn = busy(&server, session, "/say hi", OnBusy::Interrupt).await.turn;
         server.frames(session, turn.id).await;
         assert_eq!(stored(&server, session, turn.id).await.0, TurnStatus::Completed);
+        server.stop().await;
+    });
+}
+
+#[test]
+fn what_is_rolled_back_stays_in_the_log_and_leaves_the_models_sight() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let session = server.session().await.id;
+        let before = server.turn(session, "/say before").await.turn.id;
+        server.frames(session, before).await;
+        let script = format!("{}\n/then\n{}\n/then\n/say never", mark("kept"), guarded("a"));
+        let old = server.turn(session, &script).await.turn.id;
+        server
+            .wait_for(session, |body| matches!(body, EventBody::TurnWaiting(_)))
+            .await;
+        let new = busy(&server, session, "/say instead", OnBusy::Rollback).await.turn;
+        server.frames(session, new.id).await;
+        let ended = stored(&server, session, old).await;
+        assert_eq!(ended, (TurnStatus::RolledBack, Some(StopReason::Superseded)));
+        assert_eq!(lines(&server.workspace(session).join("kept")), 1, "effects stay");
+        assert_eq!(approvals(&server, session).await[0].status, ApprovalStatus::Superseded);
+
+        let all = server.messages(session).await;
+        check_transcript(&all);
+        for message in &all {
+            assert_eq!(message.hidden, message.turn_id == old, "{message:?}");
+        }
+        let (seen, _) = server
+            .scope
+            .read(move |mut rows| Box::pin(async move { rows.transcript(session).await }))
+            .await
+            .unwrap();
+        let turns: Vec<TurnId> = seen.iter().map(|message| message.turn_id).collect();
+        assert!(turns.iter().all(|turn| [before, new.id].contains(turn)), "{turns:?}");
+        assert_eq!(turns.len(), 4);
+        let log = server.log(session).await;
+        check_log(&log);
+        let of_old = log.iter().rfind(|event| event.turn_id == Some(old)).unwrap();
+        assert_eq!(name(of_old), "turn.rolled_back");
+        server.stop().await;
+    });
+}
+
+#[test]
+fn a_rollback_of_what_runs_wins_over_a_cancel_that_came_before_it() {
+    on_both(async |place| {
+        let server = place.start().await;
+        for cancels in [false, true] {
+            let session = server.session().await.id;
+            let script = format!("{}\n/then\n/say never", terminal("trap '' TERM; sleep 60"));
+            let old = server.turn(session, &script).await.turn.id;
+            server
+                .wait_for(session, |body| matches!(body, EventBody::ToolCallStarted(_)))
+                .await;
+            if cancels {
+                server.engine.cancel_turn(&server.scope, session, old).await.unwrap();
+            }
+            let new = busy(&server, session, "/say now", OnBusy::Rollback).await.turn;
+            server.frames(session, new.id).await;
+            let status = stored(&server, session, old).await.0;
+            // The cancel may have been carried out before the message came.
+            let fine = status == TurnStatus::RolledBack || (cancels && status == TurnStatus::Cancelled);
+            assert!(fine, "{status:?}");
+            check_log(&server.log(session).await);
+        }
         server.stop().await;
     });
 }

@@ -108,7 +108,8 @@ fn status(body: &EventBody) -> TurnStatus {
         EventBody::TurnCompleted(data)
         | EventBody::TurnFailed(data)
         | EventBody::TurnCancelled(data)
-        | EventBody::TurnInterrupted(data) => data.turn.status,
+        | EventBody::TurnInterrupted(data)
+        | EventBody::TurnRolledBack(data) => data.turn.status,
         other => panic!("{other:?}"),
     }
 }
@@ -332,27 +333,27 @@ fn a_turn_that_is_queued_while_the_first_one_ends_is_never_forgotten() {
 }
 
 #[test]
-fn an_interrupt_at_any_moment_ends_the_old_turn_once_and_begins_the_new_one() {
+fn a_message_that_takes_its_place_at_any_moment_ends_the_old_turn_once_and_begins_the_new_one() {
     on_both(async |place| {
         let server = place.start().await;
         let play = async |seed| {
             let mut dice = Dice(seed);
-            for _ in 0..3 {
+            for (on_busy, old) in [
+                (OnBusy::Interrupt, TurnStatus::Interrupted),
+                (OnBusy::Rollback, TurnStatus::RolledBack),
+            ] {
                 let session = server.session().await.id;
                 let script = format!("{}\n{}\n/then\n/say one", mark("a"), guarded("b"));
                 server.turn(session, &script).await;
                 server.enqueue(session, "/say last").await;
                 dice.pause(60_000).await;
                 let new = NewTurn {
-                    on_busy: OnBusy::Interrupt,
+                    on_busy,
                     ..new_turn("/say two")
                 };
                 server.engine.create_turn(&server.scope, session, new).await.unwrap();
                 let ended = settled(&server, session, 3, &[("a", 1), ("b", 0)]).await;
-                assert_eq!(
-                    ended,
-                    [TurnStatus::Interrupted, TurnStatus::Completed, TurnStatus::Completed]
-                );
+                assert_eq!(ended, [old, TurnStatus::Completed, TurnStatus::Completed]);
                 assert!(pending(&server, session).await.is_empty(), "nothing pends");
             }
         };

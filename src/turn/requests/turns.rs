@@ -208,8 +208,13 @@ async fn behind(
     turn: TurnRecord,
     on_busy: OnBusy,
 ) -> Result<Made, StoreError> {
-    if on_busy == OnBusy::Interrupt {
-        let made = supersede(rows, engine, session, active, turn, CancelReason::Interrupted).await?;
+    let reason = match on_busy {
+        OnBusy::Interrupt => Some(CancelReason::Interrupted),
+        OnBusy::Rollback => Some(CancelReason::RolledBack),
+        OnBusy::Reject | OnBusy::Enqueue => None,
+    };
+    if let Some(reason) = reason {
+        let made = supersede(rows, engine, session, active, turn, reason).await?;
         let created = CreatedTurn {
             turn: made.new.view(),
             first_seq: made.first_seq,
@@ -282,7 +287,7 @@ async fn busy(
     on_busy: OnBusy,
 ) -> Result<Option<Problem>, StoreError> {
     match on_busy {
-        OnBusy::Enqueue | OnBusy::Interrupt => {
+        OnBusy::Enqueue | OnBusy::Interrupt | OnBusy::Rollback => {
             let waiting = rows.queued_turns(session.session_id).await?.len();
             let detail = format!("{QUEUE_BOUND} turns wait already; wait for one to start or cancel one");
             Ok((QUEUE_BOUND <= waiting).then(|| Problem::new(ProblemCode::QueueFull, detail)))
@@ -337,9 +342,12 @@ pub(super) async fn stop(
             .await
         }
         TurnStatus::Running => {
+            // The first reason stands; only forgetting is more than stopping.
+            let first = turn.cancel_reason.filter(|_| reason != CancelReason::RolledBack);
+            let reason = first.unwrap_or(reason);
             rows.request_cancel(session.session_id, id, reason).await?;
             let turn = TurnRecord {
-                cancel_reason: turn.cancel_reason.or(Some(reason)),
+                cancel_reason: Some(reason),
                 ..turn
             };
             let state = State {

@@ -70,6 +70,7 @@ impl Step<'_> {
             TurnStatus::Completed => EventType::TurnCompleted,
             TurnStatus::Cancelled => EventType::TurnCancelled,
             TurnStatus::Interrupted => EventType::TurnInterrupted,
+            TurnStatus::RolledBack => EventType::TurnRolledBack,
             _ => EventType::TurnFailed,
         };
         let turn = &mut self.state.turn;
@@ -95,7 +96,7 @@ impl Step<'_> {
         for (id, status) in open {
             let why = match ending {
                 TurnStatus::Cancelled => "the turn was cancelled",
-                TurnStatus::Interrupted => "a new message interrupted the turn",
+                TurnStatus::Interrupted | TurnStatus::RolledBack => "a new message interrupted the turn",
                 _ => "the turn ended",
             };
             if status == CallStatus::Running {
@@ -150,6 +151,7 @@ fn stopped(status: TurnStatus) -> Option<&'static str> {
     match status {
         TurnStatus::Cancelled => Some("The turn was cancelled"),
         TurnStatus::Interrupted => Some("The turn was interrupted by a new message"),
+        TurnStatus::RolledBack => Some("The turn was rolled back"),
         _ => None,
     }
 }

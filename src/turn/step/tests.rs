@@ -347,7 +347,11 @@ impl Game {
 fn is_terminal(kind: EventType) -> bool {
     matches!(
         kind,
-        EventType::TurnCompleted | EventType::TurnFailed | EventType::TurnCancelled | EventType::TurnInterrupted
+        EventType::TurnCompleted
+            | EventType::TurnFailed
+            | EventType::TurnCancelled
+            | EventType::TurnInterrupted
+            | EventType::TurnRolledBack
     )
 }
 

@@ -67,6 +67,7 @@ pub fn is_terminal(body: &EventBody) -> bool {
             | EventBody::TurnFailed(_)
             | EventBody::TurnCancelled(_)
             | EventBody::TurnInterrupted(_)
+            | EventBody::TurnRolledBack(_)
     )
 }
 

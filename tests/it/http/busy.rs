@@ -125,3 +125,31 @@ fn a_turn_that_interrupts_is_taken_and_its_stream_begins_with_its_wait() {
         web.stop().await;
     });
 }
+
+#[test]
+fn messages_of_a_turn_that_is_rolled_back_are_shown_as_hidden() {
+    on_both(async |mut place: Place| {
+        let web = place.serve().await;
+        let session = web.session().await;
+        let old = parked(&web, &session).await["turn"]["id"].clone();
+        let body = json!({"input": "/say instead", "on_busy": "rollback"});
+        let done = web.post(&format!("{session}/turns?wait=20"), body).await;
+        assert_eq!((done.status, &done.body["turn"]["status"]), (200, &json!("completed")));
+        let turn = web
+            .get(&format!("{session}/turns/{}", old.as_str().unwrap()))
+            .await
+            .body;
+        assert_eq!(
+            (&turn["status"], &turn["stop_reason"]),
+            (&json!("rolled_back"), &json!("superseded"))
+        );
+        let messages = web.get(&format!("{session}/messages")).await.body;
+        let messages = messages["data"].as_array().unwrap();
+        assert!(messages.iter().any(|message| message["turn_id"] == old));
+        for message in messages {
+            let hidden = message["turn_id"] == old;
+            assert_eq!(message.get("hidden"), hidden.then_some(&json!(true)), "{message}");
+        }
+        web.stop().await;
+    });
+}
