@@ -2,7 +2,7 @@
 //! request that made it is dropped before its answer is complete.
 
 use crate::model::id::{SessionId, TurnId};
-use crate::model::turn::StopReason;
+use crate::model::turn::CancelReason;
 use crate::store::Scope;
 
 use super::state::ApiState;
@@ -49,7 +49,7 @@ impl Drop for Leash {
         }
         let tasks = held.state.tasks.clone();
         tasks.spawn(async move {
-            let reason = StopReason::ClientDisconnected;
+            let reason = CancelReason::ClientDisconnected;
             let engine = &held.state.engine;
             let cancelled = engine.cancel_turn_for(&held.scope, held.session, held.turn, reason);
             if let Err(error) = cancelled.await {

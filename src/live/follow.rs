@@ -241,6 +241,10 @@ fn restarts(body: &EventBody) -> bool {
 fn ends_turn(body: &EventBody) -> bool {
     matches!(
         body,
-        EventBody::TurnCompleted(_) | EventBody::TurnFailed(_) | EventBody::TurnCancelled(_)
+        EventBody::TurnCompleted(_)
+            | EventBody::TurnFailed(_)
+            | EventBody::TurnCancelled(_)
+            | EventBody::TurnInterrupted(_)
+            | EventBody::TurnRolledBack(_)
     )
 }

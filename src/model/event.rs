@@ -36,6 +36,10 @@ pub enum EventType {
     TurnFailed,
     #[serde(rename = "turn.cancelled")]
     TurnCancelled,
+    #[serde(rename = "turn.interrupted")]
+    TurnInterrupted,
+    #[serde(rename = "turn.rolled_back")]
+    TurnRolledBack,
     #[serde(rename = "message.completed")]
     MessageCompleted,
     #[serde(rename = "reasoning.completed")]
@@ -84,6 +88,8 @@ impl EventType {
             Self::TurnCompleted => "turn.completed",
             Self::TurnFailed => "turn.failed",
             Self::TurnCancelled => "turn.cancelled",
+            Self::TurnInterrupted => "turn.interrupted",
+            Self::TurnRolledBack => "turn.rolled_back",
             Self::MessageCompleted => "message.completed",
             Self::ReasoningCompleted => "reasoning.completed",
             Self::ToolCallProposed => "tool_call.proposed",
@@ -110,7 +116,10 @@ impl EventType {
 
     /// The last event of a turn.
     pub fn ends_turn(self) -> bool {
-        matches!(self, Self::TurnCompleted | Self::TurnFailed | Self::TurnCancelled)
+        matches!(
+            self,
+            Self::TurnCompleted | Self::TurnFailed | Self::TurnCancelled | Self::TurnInterrupted | Self::TurnRolledBack
+        )
     }
 }
 
@@ -242,6 +251,10 @@ pub enum EventBody {
     TurnFailed(TurnData),
     #[serde(rename = "turn.cancelled")]
     TurnCancelled(TurnData),
+    #[serde(rename = "turn.interrupted")]
+    TurnInterrupted(TurnData),
+    #[serde(rename = "turn.rolled_back")]
+    TurnRolledBack(TurnData),
     #[serde(rename = "message.completed")]
     MessageCompleted(MessageData),
     #[serde(rename = "reasoning.completed")]
@@ -306,6 +319,8 @@ impl EventBody {
             Self::TurnCompleted(_) => "turn.completed",
             Self::TurnFailed(_) => "turn.failed",
             Self::TurnCancelled(_) => "turn.cancelled",
+            Self::TurnInterrupted(_) => "turn.interrupted",
+            Self::TurnRolledBack(_) => "turn.rolled_back",
             Self::MessageCompleted(_) => "message.completed",
             Self::ReasoningCompleted(_) => "reasoning.completed",
             Self::ToolCallProposed(_) => "tool_call.proposed",

@@ -82,5 +82,8 @@ pub struct Message {
     pub tool_call_id: Option<CallId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<FinishReason>,
+    /// The turn was rolled back: the model does not see the message any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
     pub created_at: Timestamp,
 }

@@ -12,7 +12,7 @@ use super::id::{ApprovalId, CallId, GrantId, MessageId, NodeId, ProcessId, Sessi
 use super::message::{FinishReason, Message, Part, Role};
 use super::problem::Problem;
 use super::session::{ApprovalPolicy, EnvironmentSpec, SessionStatus, ToolsetSelection};
-use super::turn::{StopReason, Turn, TurnOptions, TurnStatus, Usage};
+use super::turn::{CancelReason, StopReason, Turn, TurnOptions, TurnStatus, Usage};
 use crate::base::Timestamp;
 
 /// The state of a session under its lock, and what a turn needs of its settings.
@@ -88,7 +88,7 @@ pub struct TurnRecord {
     /// Grows with every commit of the owner.
     pub step: i64,
     /// Why the turn is asked to stop, once it is: from then on nothing starts.
-    pub cancel_reason: Option<StopReason>,
+    pub cancel_reason: Option<CancelReason>,
     pub progress: Progress,
     pub usage: Usage,
     pub error: Option<Problem>,
@@ -101,6 +101,8 @@ pub struct TurnRecord {
     /// The turn's first and last event.
     pub first_seq: i64,
     pub last_seq: Option<i64>,
+    /// Place in the queue; those of the same place in the order of their ids.
+    pub queue_place: i64,
 }
 
 impl TurnRecord {
@@ -149,6 +151,7 @@ impl MessageRecord {
             tool_calls,
             tool_call_id: self.call_id,
             finish_reason: self.finish_reason,
+            hidden: false,
             created_at: self.created_at,
         }
     }
@@ -233,6 +236,8 @@ pub struct Writes {
     pub new_turns: Vec<TurnRecord>,
     /// Turns whose changeable columns are written back.
     pub turns: Vec<TurnRecord>,
+    /// Queued turns whose input and options are replaced.
+    pub edited_turns: Vec<TurnRecord>,
     pub messages: Vec<MessageRecord>,
     pub new_calls: Vec<CallRecord>,
     /// Calls whose changeable columns are written back.
@@ -249,6 +254,7 @@ impl Writes {
         self.events.extend(more.events);
         self.new_turns.extend(more.new_turns);
         self.turns.extend(more.turns);
+        self.edited_turns.extend(more.edited_turns);
         self.messages.extend(more.messages);
         self.new_calls.extend(more.new_calls);
         self.calls.extend(more.calls);

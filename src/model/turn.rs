@@ -65,6 +65,18 @@ pub enum StopReason {
     Error,
 }
 
+/// Why a turn that runs is asked to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CancelReason {
+    CancelledByUser,
+    ClientDisconnected,
+    /// A new message takes its place.
+    Interrupted,
+    /// So it does, and the model forgets the turn.
+    RolledBack,
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Usage {
     pub input_tokens: u64,
@@ -90,9 +102,16 @@ impl Usage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnBusy {
+    /// Refuse the new turn.
     #[default]
     Reject,
+    /// It waits in the queue.
     Enqueue,
+    /// The active turn ends; the new one goes to the head of the queue.
+    Interrupt,
+    /// As `interrupt`, and the model does not see the active turn any more; what
+    /// it did stays done.
+    Rollback,
 }
 
 /// What happens to the turn when the client that streams its creation leaves.

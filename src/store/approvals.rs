@@ -48,23 +48,18 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// Settles a pending approval; `Lost` when it is not pending any more.
+    /// Settles a pending approval; `Lost` when it is not pending any more. An
+    /// answer that no longer fits the world is superseded after it was given.
     pub(super) async fn settle_approval(&mut self, update: &ApprovalUpdate) -> Result<(), StoreError> {
         const SQL: &str = "
             update approval set status = $3, decision = $4
-            where tenant_id = $1 and approval_id = $2 and status = $5";
-        // An answer that no longer fits the world is superseded after it was
-        // given; everything else settles what is pending.
-        let from = match update.status {
-            ApprovalStatus::Superseded if update.decision.is_some() => "allowed",
-            _ => "pending",
-        };
+            where tenant_id = $1 and approval_id = $2
+                and (status = 'pending' or ($3 = 'superseded' and status = 'allowed'))";
         let args = [
             self.tenant.into(),
             update.approval_id.into(),
             Arg::from(update.status.name()),
             Arg::opt_json(update.decision.as_ref())?,
-            Arg::from(from),
         ];
         match self.conn.execute(SQL, &args).await? {
             0 => Err(StoreError::Lost),

@@ -187,6 +187,8 @@ impl Bodies {
             T::TurnCompleted => EventBody::TurnCompleted(self.turn(data)?),
             T::TurnFailed => EventBody::TurnFailed(self.turn(data)?),
             T::TurnCancelled => EventBody::TurnCancelled(self.turn(data)?),
+            T::TurnInterrupted => EventBody::TurnInterrupted(self.turn(data)?),
+            T::TurnRolledBack => EventBody::TurnRolledBack(self.turn(data)?),
             T::MessageCompleted => EventBody::MessageCompleted(MessageData {
                 message: self.message(data)?.clone(),
             }),

@@ -106,14 +106,19 @@ impl Rows<'_> {
         rows.iter().map(call_record).collect()
     }
 
-    /// The whole transcript as stored: messages by place, and all calls.
+    /// The transcript as the model sees it: messages by place, without those of
+    /// turns that were rolled back; and all calls.
     pub async fn transcript(
         &mut self,
         session: SessionId,
     ) -> Result<(Vec<MessageRecord>, Vec<CallRecord>), StoreError> {
         const MESSAGES: &str = "
             select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at
-            from message where tenant_id = $1 and session_id = $2 order by position";
+            from message
+            where tenant_id = $1 and session_id = $2 and turn_id not in (
+                select turn_id from turn
+                where tenant_id = $1 and session_id = $2 and status = 'rolled_back')
+            order by position";
         const CALLS: &str = "
             select call_id, turn_id, message_id, batch_index, position, name, provider_id, arguments_raw, arguments,
                 edited, effect, segment, parallel, status, exit_code, created_at, started_at, finished_at
@@ -152,10 +157,14 @@ impl Rows<'_> {
         let args = [self.tenant.into(), session.into(), after.into(), last.into()];
         let rows = self.conn.rows(CALLS, &args).await?;
         let calls: Vec<CallRecord> = rows.iter().map(call_record).collect::<Result<_, _>>()?;
+        let hidden = self.rolled_back_turns(session).await?;
         let view = |message: MessageRecord| {
             let own = calls.iter().filter(|call| call.message_id == message.message_id);
             let own = own.map(|call| call.view(None)).collect();
-            (message.position, message.view(own))
+            let position = message.position;
+            let mut message = message.view(own);
+            message.hidden = hidden.contains(&message.turn_id);
+            (position, message)
         };
         let items = whole.into_iter().map(view).collect();
         Ok(Slice { items, cut })
@@ -198,6 +207,14 @@ impl Rows<'_> {
             left -= step;
         }
         Ok(Slice { items, cut: false })
+    }
+
+    /// Turns that the model does not see any more.
+    async fn rolled_back_turns(&mut self, session: SessionId) -> Result<Vec<TurnId>, StoreError> {
+        const SQL: &str = "
+            select turn_id from turn where tenant_id = $1 and session_id = $2 and status = 'rolled_back'";
+        let rows = self.conn.rows(SQL, &[self.tenant.into(), session.into()]).await?;
+        rows.iter().map(|row| row.id("turn_id")).collect()
     }
 
     /// The calls that an assistant message made, in order; other messages make

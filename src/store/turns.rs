@@ -6,29 +6,29 @@ use super::transcript::wire_name;
 use super::{Arg, Row, StoreError};
 use crate::model::id::{SessionId, TurnId};
 use crate::model::record::TurnRecord;
-use crate::model::turn::{StopReason, TurnStatus};
+use crate::model::turn::{CancelReason, TurnStatus};
 
 impl Rows<'_> {
     pub(super) async fn add_turn(&mut self, turn: &TurnRecord) -> Result<(), StoreError> {
         const SQL: &str = "
             insert into turn (tenant_id, session_id, turn_id, user_id, status, stop_reason, input, options, owner,
                 epoch, step, cancel_reason, progress, usage, error, active_ms, active_since, created_at,
-                started_at, finished_at, first_seq, last_seq)
+                started_at, finished_at, first_seq, last_seq, queue_place)
             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
-                $22)";
+                $22, $23)";
         let args = [
             self.tenant.into(),
             turn.session_id.into(),
             turn.turn_id.into(),
             Arg::from(&turn.user_id),
             Arg::from(turn.status.name()),
-            stop_reason(turn.stop_reason)?,
+            opt_name(turn.stop_reason.as_ref())?,
             Arg::json(&turn.input)?,
             Arg::json(&turn.options)?,
             turn.owner.into(),
             turn.epoch.into(),
             turn.step.into(),
-            stop_reason(turn.cancel_reason)?,
+            opt_name(turn.cancel_reason.as_ref())?,
             Arg::json(&turn.progress)?,
             Arg::json(&turn.usage)?,
             Arg::opt_json(turn.error.as_ref())?,
@@ -39,6 +39,7 @@ impl Rows<'_> {
             turn.finished_at.into(),
             turn.first_seq.into(),
             turn.last_seq.into(),
+            turn.queue_place.into(),
         ];
         self.conn.execute(SQL, &args).await?;
         Ok(())
@@ -55,11 +56,11 @@ impl Rows<'_> {
             self.tenant.into(),
             turn.turn_id.into(),
             Arg::from(turn.status.name()),
-            stop_reason(turn.stop_reason)?,
+            opt_name(turn.stop_reason.as_ref())?,
             turn.owner.into(),
             turn.epoch.into(),
             turn.step.into(),
-            stop_reason(turn.cancel_reason)?,
+            opt_name(turn.cancel_reason.as_ref())?,
             Arg::json(&turn.progress)?,
             Arg::json(&turn.usage)?,
             Arg::opt_json(turn.error.as_ref())?,
@@ -73,6 +74,22 @@ impl Rows<'_> {
         Ok(())
     }
 
+    /// Replaces what a client said of a turn that waits; call under the
+    /// session's lock.
+    pub(super) async fn edit_turn(&mut self, turn: &TurnRecord) -> Result<(), StoreError> {
+        const SQL: &str = "
+            update turn set input = $3, options = $4
+            where tenant_id = $1 and turn_id = $2 and status = 'queued'";
+        let args = [
+            self.tenant.into(),
+            turn.turn_id.into(),
+            Arg::json(&turn.input)?,
+            Arg::json(&turn.options)?,
+        ];
+        self.conn.execute(SQL, &args).await?;
+        Ok(())
+    }
+
     /// The fence: takes the turn's next step if it is still this owner's at
     /// this step. `None` says that somebody else went on with it.
     pub async fn fence_turn(&mut self, id: TurnId, epoch: i64, step: i64) -> Result<Option<TurnRecord>, StoreError> {
@@ -81,7 +98,7 @@ impl Rows<'_> {
             where tenant_id = $1 and turn_id = $2 and epoch = $3 and step = $4 and status = 'running'
             returning turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
                 cancel_reason, progress, usage, error, active_ms, active_since, created_at, started_at,
-                finished_at, first_seq, last_seq";
+                finished_at, first_seq, last_seq, queue_place";
         let args = [self.tenant.into(), id.into(), epoch.into(), step.into()];
         let row = self.conn.row(SQL, &args).await?;
         row.as_ref().map(turn_record).transpose()
@@ -92,7 +109,7 @@ impl Rows<'_> {
         const SQL: &str = "
             select turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
                 cancel_reason, progress, usage, error, active_ms, active_since, created_at, started_at,
-                finished_at, first_seq, last_seq
+                finished_at, first_seq, last_seq, queue_place
             from turn where tenant_id = $1 and session_id = $2 and turn_id = $3";
         let args = [self.tenant.into(), session.into(), id.into()];
         let row = self.conn.row(SQL, &args).await?;
@@ -111,7 +128,7 @@ impl Rows<'_> {
         const SQL: &str = "
             select turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
                 cancel_reason, progress, usage, error, active_ms, active_since, created_at, started_at,
-                finished_at, first_seq, last_seq
+                finished_at, first_seq, last_seq, queue_place
             from turn
             where tenant_id = $1 and session_id = $2 and turn_id < coalesce($3, 'turn_~')
                 and status = coalesce($4, status)
@@ -132,11 +149,20 @@ impl Rows<'_> {
         const SQL: &str = "
             select turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
                 cancel_reason, progress, usage, error, active_ms, active_since, created_at, started_at,
-                finished_at, first_seq, last_seq
+                finished_at, first_seq, last_seq, queue_place
             from turn where tenant_id = $1 and session_id = $2 and status = 'queued'
-            order by turn_id limit 1";
+            order by queue_place, turn_id limit 1";
         let row = self.conn.row(SQL, &[self.tenant.into(), session.into()]).await?;
         row.as_ref().map(turn_record).transpose()
+    }
+
+    /// The place before all turns that wait; call under the session's lock.
+    pub async fn queue_front(&mut self, session: SessionId) -> Result<i64, StoreError> {
+        const SQL: &str = "
+            select coalesce(min(queue_place), 0) - 1 as place from turn
+            where tenant_id = $1 and session_id = $2 and status = 'queued'";
+        let row = self.conn.row(SQL, &[self.tenant.into(), session.into()]).await?;
+        row.map_or(Ok(-1), |row| row.int("place"))
     }
 
     /// All turns that wait in the queue, oldest first.
@@ -144,9 +170,9 @@ impl Rows<'_> {
         const SQL: &str = "
             select turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
                 cancel_reason, progress, usage, error, active_ms, active_since, created_at, started_at,
-                finished_at, first_seq, last_seq
+                finished_at, first_seq, last_seq, queue_place
             from turn where tenant_id = $1 and session_id = $2 and status = 'queued'
-            order by turn_id";
+            order by queue_place, turn_id";
         let rows = self.conn.rows(SQL, &[self.tenant.into(), session.into()]).await?;
         rows.iter().map(turn_record).collect()
     }
@@ -156,10 +182,10 @@ impl Rows<'_> {
         &mut self,
         session: SessionId,
         id: TurnId,
-        reason: StopReason,
+        reason: CancelReason,
     ) -> Result<(), StoreError> {
         const SQL: &str = "
-            update turn set cancel_reason = coalesce(cancel_reason, $3) where tenant_id = $1 and turn_id = $2";
+            update turn set cancel_reason = $3 where tenant_id = $1 and turn_id = $2";
         let args = [self.tenant.into(), id.into(), wire_name(&reason)?];
         self.conn.execute(SQL, &args).await?;
         self.conn.ring(session);
@@ -167,8 +193,8 @@ impl Rows<'_> {
     }
 }
 
-fn stop_reason(reason: Option<StopReason>) -> Result<Arg<'static>, StoreError> {
-    reason.as_ref().map_or(Ok(Arg::OptText(None)), wire_name)
+fn opt_name<T: serde::Serialize>(reason: Option<&T>) -> Result<Arg<'static>, StoreError> {
+    reason.map_or(Ok(Arg::OptText(None)), wire_name)
 }
 
 pub(super) fn turn_record(row: &Row) -> Result<TurnRecord, StoreError> {
@@ -194,5 +220,6 @@ pub(super) fn turn_record(row: &Row) -> Result<TurnRecord, StoreError> {
         finished_at: row.opt_timestamp("finished_at")?,
         first_seq: row.int("first_seq")?,
         last_seq: row.opt_int("last_seq")?,
+        queue_place: row.int("queue_place")?,
     })
 }

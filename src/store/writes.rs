@@ -28,6 +28,9 @@ impl Rows<'_> {
         for turn in &writes.turns {
             self.write_turn(&ended(turn, &writes.events, first)).await?;
         }
+        for turn in &writes.edited_turns {
+            self.edit_turn(turn).await?;
+        }
         for message in &writes.messages {
             self.add_message(session, message).await?;
         }

@@ -140,9 +140,7 @@ fn finish_drafts(pen: &Pen, writes: &Writes, first_seq: i64) {
                 let id: Option<CallId> = id_in(event, "call_id");
                 pen.finish(|item| matches!(item, Item::Output(own, _) if Some(own) == id), seq);
             }
-            EventType::TurnWaiting | EventType::TurnCompleted | EventType::TurnFailed | EventType::TurnCancelled => {
-                pen.end(seq);
-            }
+            kind if kind == EventType::TurnWaiting || kind.ends_turn() => pen.end(seq),
             _ => {}
         }
     }

@@ -6,7 +6,7 @@ use crate::model::call::CallStatus;
 use crate::model::id::CallId;
 use crate::model::problem::{Problem, ProblemCode};
 use crate::model::record::LastAnswer;
-use crate::model::turn::{StopReason, TurnStatus};
+use crate::model::turn::{CancelReason, StopReason, TurnStatus};
 
 /// Answers cut at the length limit are continued this often (Hermes: 4).
 const MAX_CONTINUATIONS: u32 = 4;
@@ -54,6 +54,24 @@ impl Outcome {
             status: TurnStatus::Cancelled,
             stop_reason,
             error: None,
+        }
+    }
+
+    /// The end of a turn that was asked to stop.
+    pub fn stopped(reason: CancelReason) -> Self {
+        match reason {
+            CancelReason::CancelledByUser => Self::cancelled(StopReason::CancelledByUser),
+            CancelReason::ClientDisconnected => Self::cancelled(StopReason::ClientDisconnected),
+            CancelReason::Interrupted => Self {
+                status: TurnStatus::Interrupted,
+                stop_reason: StopReason::Superseded,
+                error: None,
+            },
+            CancelReason::RolledBack => Self {
+                status: TurnStatus::RolledBack,
+                stop_reason: StopReason::Superseded,
+                error: None,
+            },
         }
     }
 

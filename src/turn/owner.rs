@@ -199,7 +199,7 @@ impl Owned {
                         commit::load(&mut rows, session, turn).await?
                     };
                     let change = match cancelled {
-                        Some(reason) => change.ending(Outcome::cancelled(reason)),
+                        Some(reason) => change.ending(Outcome::stopped(reason)),
                         None => change,
                     };
                     commit::carry_out(&mut rows, &engine, state, Some(&pen), |step| change.make(step)).await

@@ -106,9 +106,11 @@ async fn settled(server: &Server, session: SessionId, turns: usize, marks: &[(&s
 
 fn status(body: &EventBody) -> TurnStatus {
     match body {
-        EventBody::TurnCompleted(data) | EventBody::TurnFailed(data) | EventBody::TurnCancelled(data) => {
-            data.turn.status
-        }
+        EventBody::TurnCompleted(data)
+        | EventBody::TurnFailed(data)
+        | EventBody::TurnCancelled(data)
+        | EventBody::TurnInterrupted(data)
+        | EventBody::TurnRolledBack(data) => data.turn.status,
         other => panic!("{other:?}"),
     }
 }
@@ -326,6 +328,37 @@ fn a_turn_that_is_queued_while_the_first_one_ends_is_never_forgotten() {
             let ended = settled(&server, session, 2, &[]).await;
             assert_eq!(ended, [TurnStatus::Completed; 2]);
         }
+        quiet(&server).await;
+        server.stop().await;
+    });
+}
+
+#[test]
+fn a_message_that_takes_its_place_at_any_moment_ends_the_old_turn_once_and_begins_the_new_one() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let play = async |seed| {
+            let mut dice = Dice(seed);
+            for (on_busy, old) in [
+                (OnBusy::Interrupt, TurnStatus::Interrupted),
+                (OnBusy::Rollback, TurnStatus::RolledBack),
+            ] {
+                let session = server.session().await.id;
+                let script = format!("{}\n{}\n/then\n/say one", mark("a"), guarded("b"));
+                server.turn(session, &script).await;
+                server.enqueue(session, "/say last").await;
+                dice.pause(60_000).await;
+                let new = NewTurn {
+                    on_busy,
+                    ..new_turn("/say two")
+                };
+                server.engine.create_turn(&server.scope, session, new).await.unwrap();
+                let ended = settled(&server, session, 3, &[("a", 1), ("b", 0)]).await;
+                assert_eq!(ended, [old, TurnStatus::Completed, TurnStatus::Completed]);
+                assert!(pending(&server, session).await.is_empty(), "nothing pends");
+            }
+        };
+        futures::future::join_all((200..212).map(play)).await;
         quiet(&server).await;
         server.stop().await;
     });

@@ -15,7 +15,7 @@ use crate::model::message::Part;
 use crate::model::principal::Principal;
 use crate::model::session::{Metadata, ToolsetSelection};
 use crate::model::turn::{OnBusy, OnDisconnect, TurnApprovals, TurnLimits, TurnOptions};
-use crate::turn::requests::NewTurn;
+use crate::turn::requests::{NewTurn, TurnPatch};
 
 use super::bounds;
 
@@ -72,6 +72,34 @@ impl TurnRequest {
                 metadata: self.metadata,
                 tool_ceiling: principal.tools.clone(),
             },
+        })
+    }
+}
+
+/// What changes of a queued turn; what is left out stays.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TurnChanges {
+    #[serde(default)]
+    input: Option<Input>,
+    /// Replaces the whole metadata.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Metadata>,
+}
+
+impl TurnChanges {
+    pub(super) fn checked(self) -> Result<TurnPatch, Failure> {
+        let input = self.input.map(|Input(parts)| parts);
+        if let Some(input) = &input {
+            bounds::input(input)?;
+        }
+        if let Some(metadata) = &self.metadata {
+            bounds::metadata(metadata)?;
+        }
+        Ok(TurnPatch {
+            input,
+            metadata: self.metadata,
         })
     }
 }

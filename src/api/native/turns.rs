@@ -26,18 +26,19 @@ use crate::model::event::Event;
 use crate::model::id::{SessionId, TurnId};
 use crate::model::principal::Scope;
 use crate::model::problem::{Problem, ProblemCode};
+use crate::model::record::TurnRecord;
 use crate::model::session::ToolsetSelection;
 use crate::model::turn::{OnDisconnect, Turn, TurnStatus};
 use crate::tool::registry::Selection;
 use crate::turn::requests::{CreatedTurn, EngineError};
 
-use super::new_turn::TurnRequest;
+use super::new_turn::{TurnChanges, TurnRequest};
 use super::streams;
 
 pub(super) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .routes(routes!(create_turn, list_turns))
-        .routes(routes!(get_turn))
+        .routes(routes!(get_turn, update_turn, delete_turn))
         .routes(routes!(cancel_turn))
 }
 
@@ -211,7 +212,8 @@ pub(super) struct TurnFilter {
     status: Option<TurnStatus>,
 }
 
-/// List the turns of a session, newest first.
+/// List the turns of a session, newest first; with `status=queued` the queue in
+/// its order, the head first.
 #[utoipa::path(get, path = "/v1/sessions/{id}/turns", tag = "turns",
     params(("id" = SessionId, Path), TurnFilter),
     responses((status = 200, description = "A page of turns.", body = Page<Turn>)))]
@@ -228,6 +230,9 @@ pub(super) async fn list_turns(
             if rows.session_record(session).await?.is_none() {
                 return Ok(None);
             }
+            if status == Some(TurnStatus::Queued) {
+                return Ok(Some(after_in_queue(rows.queued_turns(session).await?, before)));
+            }
             rows.turns(session, status, before, limit.and_one()).await.map(Some)
         })
     });
@@ -235,6 +240,14 @@ pub(super) async fn list_turns(
     Ok(Json(
         Page::cut(found, limit, |turn| turn.turn_id).map(|turn| turn.view()),
     ))
+}
+
+/// What stands behind a turn in the queue; all of it when that one has begun.
+fn after_in_queue(queue: Vec<TurnRecord>, turn: Option<TurnId>) -> Vec<TurnRecord> {
+    match queue.iter().position(|queued| Some(queued.turn_id) == turn) {
+        Some(place) => queue.into_iter().skip(place + 1).collect(),
+        None => queue,
+    }
 }
 
 /// Read a turn.
@@ -256,6 +269,46 @@ pub(super) async fn get_turn(
     });
     let record = found.await?.ok_or_else(|| Failure::not_found("turn"))?;
     Ok(Json(record.view()))
+}
+
+/// Change a turn that waits in the queue.
+#[utoipa::path(patch, path = "/v1/sessions/{id}/turns/{turn_id}", tag = "turns",
+    params(("id" = SessionId, Path), ("turn_id" = TurnId, Path)), request_body = TurnChanges,
+    responses(
+        (status = 200, description = "The turn as it waits now.", body = Turn),
+        (status = 409, description = "The turn does not wait any more.",
+            body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn update_turn(
+    State(state): State<ApiState>,
+    caller: Caller,
+    InPath((session, turn)): InPath<(SessionId, TurnId)>,
+    payload: Payload,
+) -> Result<Json<Turn>, Failure> {
+    caller.require(Scope::TurnsWrite)?;
+    let changes: TurnChanges = payload.json().await?;
+    let patch = changes.checked()?;
+    let engine = state.engine.clone();
+    let changed = state.finish(async move { engine.patch_queued(&caller.scope, session, turn, patch).await });
+    changed.await.map(Json)
+}
+
+/// Take a turn out of the queue; it ends as cancelled. One that has begun is
+/// cancelled with `POST …/cancel`.
+#[utoipa::path(delete, path = "/v1/sessions/{id}/turns/{turn_id}", tag = "turns",
+    params(("id" = SessionId, Path), ("turn_id" = TurnId, Path)),
+    responses(
+        (status = 200, description = "The turn, cancelled.", body = Turn),
+        (status = 409, description = "The turn does not wait any more.",
+            body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn delete_turn(
+    State(state): State<ApiState>,
+    caller: Caller,
+    InPath((session, turn)): InPath<(SessionId, TurnId)>,
+) -> Result<Json<Turn>, Failure> {
+    caller.require(Scope::TurnsWrite)?;
+    let engine = state.engine.clone();
+    let withdrawn = state.finish(async move { engine.withdraw_queued(&caller.scope, session, turn).await });
+    withdrawn.await.map(Json)
 }
 
 /// Cancel a turn. What waits ends at once, what runs a moment later; a turn

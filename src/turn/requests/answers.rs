@@ -58,7 +58,8 @@ pub(super) async fn is_same(
     let same = |decision: &Decision| {
         decision.choice == answer.choice && decision.by == answer.by && decision.edited == answer.arguments.is_some()
     };
-    if !approval.decision.as_ref().is_some_and(same) {
+    // A message that superseded it was no answer.
+    if approval.status == ApprovalStatus::Superseded || !approval.decision.as_ref().is_some_and(same) {
         return Ok(false);
     }
     let (Some(arguments), Some(call)) = (&answer.arguments, approval.tool_call_id) else {

@@ -5,7 +5,9 @@
 mod answers;
 mod approvals;
 mod batch;
+mod queue;
 mod sessions;
+mod supersede;
 mod turns;
 
 pub use batch::{BatchOutcome, BatchRequest};
@@ -52,6 +54,13 @@ pub struct NewTurn {
     pub input: Vec<Part>,
     pub on_busy: OnBusy,
     pub options: TurnOptions,
+}
+
+/// What changes of a queued turn; `None` leaves it as it is.
+#[derive(Clone, Debug, Default)]
+pub struct TurnPatch {
+    pub input: Option<Vec<Part>>,
+    pub metadata: Option<Metadata>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

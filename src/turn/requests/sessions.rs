@@ -12,12 +12,10 @@ use crate::model::id::{SessionId, TenantId};
 use crate::model::problem::{Problem, ProblemCode};
 use crate::model::record::{NewEvent, SessionRecord, Writes};
 use crate::model::session::{Session, SessionStatus};
-use crate::model::turn::{StopReason, Usage};
+use crate::model::turn::{CancelReason, Usage};
 use crate::store::sessions::{NewSession, SessionPatch};
 use crate::store::{Rows, Scope, StoreError};
 use crate::turn::engine::Engine;
-use crate::turn::next::Outcome;
-use crate::turn::owner::cancel_outcome;
 
 impl Engine {
     pub async fn create_session(&self, scope: &Scope, new: CreateSession) -> Verdict<Session> {
@@ -170,7 +168,7 @@ impl Engine {
                     ..session
                 };
                 if let Some(turn) = rows.turn(id, active).await? {
-                    stop(&mut rows, &engine, session, turn, cancel_outcome()).await?;
+                    stop(&mut rows, &engine, session, turn, CancelReason::CancelledByUser).await?;
                 }
                 Ok(true)
             })
@@ -190,8 +188,10 @@ impl Engine {
 async fn drop_queue(rows: &mut Rows<'_>, engine: &Engine, session: SessionRecord) -> Result<SessionRecord, StoreError> {
     let mut session = session;
     for turn in rows.queued_turns(session.session_id).await? {
-        let outcome = Outcome::cancelled(StopReason::CancelledByUser);
-        session = stop(rows, engine, session, turn, outcome).await?.state.session;
+        session = stop(rows, engine, session, turn, CancelReason::CancelledByUser)
+            .await?
+            .state
+            .session;
     }
     Ok(session)
 }

@@ -3,13 +3,14 @@
 use crate::base::Timestamp;
 use serde_json::json;
 
+use super::supersede::supersede;
 use super::{CreatedTurn, NewTurn};
 use super::{EngineError, Verdict};
 use crate::model::approval::ApprovalStatus;
 use crate::model::id::{ApprovalId, SessionId, TenantId, TurnId};
 use crate::model::problem::{Problem, ProblemCode};
 use crate::model::record::{Progress, SessionRecord, TurnRecord};
-use crate::model::turn::{OnBusy, StopReason, Turn, TurnStatus, Usage};
+use crate::model::turn::{CancelReason, OnBusy, StopReason, Turn, TurnStatus, Usage};
 use crate::store::{Rows, Scope, StoreError};
 use crate::turn::commit::{self, Carried};
 use crate::turn::engine::Engine;
@@ -47,14 +48,7 @@ impl Engine {
                     if let Some(problem) = busy(&mut rows, &session, active, on_busy).await? {
                         return Ok(Err(EngineError::Refused(problem)));
                     }
-                    let state = State {
-                        session,
-                        turn,
-                        calls: Vec::new(),
-                        approvals: Vec::new(),
-                    };
-                    let carried = commit::carry_out(&mut rows, &engine, state, None, |step| step.enqueue()).await?;
-                    return Ok(Ok((carried, false)));
+                    return behind(&mut rows, &engine, session, active, turn, on_busy).await.map(Ok);
                 }
                 if full {
                     return Ok(Err(EngineError::Refused(too_many(&engine))));
@@ -66,29 +60,27 @@ impl Engine {
                     approvals: Vec::new(),
                 };
                 let carried = commit::carry_out(&mut rows, &engine, state, None, |step| step.begin_new()).await?;
-                Ok(Ok((carried, true)))
+                Ok(Ok(Made::of(carried, true)))
             })
         });
-        let (carried, begun) = match created.await {
+        let made = match created.await {
             Err(error @ StoreError::Unclear(_)) => {
                 return self.after_unclear_create(scope, session_id, id, error).await;
             }
             created => created??,
         };
-        let created = CreatedTurn {
-            turn: carried.state.turn.view(),
-            first_seq: carried.first_seq,
-        };
-        if begun {
-            self.spawn_own(scope.tenant(), carried);
+        if made.begun {
+            self.spawn_own(scope.tenant(), made.carried);
+        } else {
+            self.spawn_promoted(scope.tenant(), made.carried);
         }
-        Ok(created)
+        Ok(made.created)
     }
 
     /// A queued or parked turn ends at once; a running one is told to stop and
     /// ends a moment later. A turn that is over stays as it is.
     pub async fn cancel_turn(&self, scope: &Scope, session: SessionId, turn: TurnId) -> Verdict<Turn> {
-        self.cancel_turn_for(scope, session, turn, StopReason::CancelledByUser)
+        self.cancel_turn_for(scope, session, turn, CancelReason::CancelledByUser)
             .await
     }
 
@@ -98,14 +90,14 @@ impl Engine {
         scope: &Scope,
         session: SessionId,
         turn: TurnId,
-        reason: StopReason,
+        reason: CancelReason,
     ) -> Verdict<Turn> {
         let (engine, scope) = (self.clone(), scope.clone());
         self.whole(async move { engine.cancel(&scope, session, turn, reason).await })
             .await
     }
 
-    async fn cancel(&self, scope: &Scope, session: SessionId, turn: TurnId, reason: StopReason) -> Verdict<Turn> {
+    async fn cancel(&self, scope: &Scope, session: SessionId, turn: TurnId, reason: CancelReason) -> Verdict<Turn> {
         let engine = self.clone();
         let cancelled = scope.write("cancel", move |mut rows| {
             Box::pin(async move {
@@ -115,9 +107,7 @@ impl Engine {
                 let Some(turn) = rows.turn(session, turn).await? else {
                     return Ok(None);
                 };
-                stop(&mut rows, &engine, record, turn, Outcome::cancelled(reason))
-                    .await
-                    .map(Some)
+                stop(&mut rows, &engine, record, turn, reason).await.map(Some)
             })
         });
         let cancelled = cancelled.await;
@@ -164,7 +154,7 @@ impl Engine {
                     return Ok(None);
                 }
                 let end = match (turn.cancel_reason, claim) {
-                    (Some(reason), _) => Some(Outcome::cancelled(reason)),
+                    (Some(reason), _) => Some(Outcome::stopped(reason)),
                     (None, Claim::EnvironmentLost) => Some(environment_lost()),
                     (None, Claim::GoOn) if engine.is_elsewhere(record.node_id) => return Ok(None),
                     (None, Claim::GoOn) => None,
@@ -185,6 +175,64 @@ impl Engine {
         self.spawn_own(tenant, carried);
         Ok(true)
     }
+}
+
+/// What a transaction that made a turn left.
+struct Made {
+    created: CreatedTurn,
+    carried: Carried,
+    /// The new turn was begun: this process runs it.
+    begun: bool,
+}
+
+impl Made {
+    fn of(carried: Carried, begun: bool) -> Self {
+        let created = CreatedTurn {
+            turn: carried.state.turn.view(),
+            first_seq: carried.first_seq,
+        };
+        Self {
+            created,
+            carried,
+            begun,
+        }
+    }
+}
+
+/// A new turn beside the active one, as `on_busy` wants it.
+async fn behind(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    session: SessionRecord,
+    active: TurnId,
+    turn: TurnRecord,
+    on_busy: OnBusy,
+) -> Result<Made, StoreError> {
+    let reason = match on_busy {
+        OnBusy::Interrupt => Some(CancelReason::Interrupted),
+        OnBusy::Rollback => Some(CancelReason::RolledBack),
+        OnBusy::Reject | OnBusy::Enqueue => None,
+    };
+    if let Some(reason) = reason {
+        let made = supersede(rows, engine, session, active, turn, reason).await?;
+        let created = CreatedTurn {
+            turn: made.new.view(),
+            first_seq: made.first_seq,
+        };
+        return Ok(Made {
+            created,
+            carried: made.old,
+            begun: false,
+        });
+    }
+    let state = State {
+        session,
+        turn,
+        calls: Vec::new(),
+        approvals: Vec::new(),
+    };
+    let carried = commit::carry_out(rows, engine, state, None, |step| step.enqueue()).await?;
+    Ok(Made::of(carried, false))
 }
 
 /// What becomes of a turn without an owner.
@@ -227,6 +275,7 @@ fn new_record(id: TurnId, session_id: SessionId, new: NewTurn, now: Timestamp) -
         finished_at: None,
         first_seq: 0,
         last_seq: None,
+        queue_place: 0,
     }
 }
 
@@ -238,7 +287,7 @@ async fn busy(
     on_busy: OnBusy,
 ) -> Result<Option<Problem>, StoreError> {
     match on_busy {
-        OnBusy::Enqueue => {
+        OnBusy::Enqueue | OnBusy::Interrupt | OnBusy::Rollback => {
             let waiting = rows.queued_turns(session.session_id).await?.len();
             let detail = format!("{QUEUE_BOUND} turns wait already; wait for one to start or cancel one");
             Ok((QUEUE_BOUND <= waiting).then(|| Problem::new(ProblemCode::QueueFull, detail)))
@@ -268,7 +317,7 @@ pub(super) async fn stop(
     engine: &Engine,
     session: SessionRecord,
     turn: TurnRecord,
-    outcome: Outcome,
+    reason: CancelReason,
 ) -> Result<Carried, StoreError> {
     let (status, id) = (turn.status, turn.turn_id);
     let head = session.head_seq;
@@ -280,16 +329,25 @@ pub(super) async fn stop(
                 calls: Vec::new(),
                 approvals: Vec::new(),
             };
-            commit::carry_out(rows, engine, state, None, |step| step.drop_queued(outcome)).await
+            commit::carry_out(rows, engine, state, None, |step| {
+                step.drop_queued(Outcome::stopped(reason));
+            })
+            .await
         }
         TurnStatus::Waiting => {
             let state = commit::load(rows, session, turn).await?;
-            commit::carry_out(rows, engine, state, None, |step| step.end(outcome, Vec::new(), None)).await
+            commit::carry_out(rows, engine, state, None, |step| {
+                step.end(Outcome::stopped(reason), Vec::new(), None);
+            })
+            .await
         }
         TurnStatus::Running => {
-            rows.request_cancel(session.session_id, id, outcome.stop_reason).await?;
+            // The first reason stands; only forgetting is more than stopping.
+            let first = turn.cancel_reason.filter(|_| reason != CancelReason::RolledBack);
+            let reason = first.unwrap_or(reason);
+            rows.request_cancel(session.session_id, id, reason).await?;
             let turn = TurnRecord {
-                cancel_reason: turn.cancel_reason.or(Some(outcome.stop_reason)),
+                cancel_reason: Some(reason),
                 ..turn
             };
             let state = State {

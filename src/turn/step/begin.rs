@@ -4,8 +4,9 @@ use serde_json::json;
 
 use super::Step;
 use crate::model::event::EventType;
-use crate::model::message::Role;
+use crate::model::message::{Part, Role};
 use crate::model::record::MessageRecord;
+use crate::model::session::Metadata;
 use crate::model::turn::TurnStatus;
 
 impl Step<'_> {
@@ -19,6 +20,21 @@ impl Step<'_> {
     pub fn enqueue(&mut self) {
         self.state.turn.status = TurnStatus::Queued;
         self.writes.new_turns.push(self.state.turn.clone());
+        let event = self.turn_event(EventType::TurnQueued, json!({}));
+        self.writes.events.push(event);
+    }
+
+    /// The queued turn says something else now. Clients learn it by the event
+    /// that put it into the queue, given again.
+    pub fn edit_queued(&mut self, input: Option<Vec<Part>>, metadata: Option<Metadata>) {
+        let turn = &mut self.state.turn;
+        if let Some(input) = input {
+            turn.input = input;
+        }
+        if let Some(metadata) = metadata {
+            turn.options.metadata = metadata;
+        }
+        self.writes.edited_turns.push(self.state.turn.clone());
         let event = self.turn_event(EventType::TurnQueued, json!({}));
         self.writes.events.push(event);
     }

@@ -111,7 +111,39 @@ impl Step<'_> {
         }
     }
 
-    fn replace(&mut self, settled: &Approval, kind: EventType) {
+    /// Closes what waits for a person, and its calls, because a new message came
+    /// instead. The message is kept as the reason; it allows nothing.
+    pub fn supersede_pending(&mut self, by: &str, message: &str) {
+        let pending: Vec<Approval> = self.state.pending().cloned().collect();
+        for approval in pending {
+            let decision = Decision {
+                choice: Choice::Deny,
+                reason: Some(message.to_owned()),
+                by: by.to_owned(),
+                at: self.world.now,
+                grant_id: None,
+                edited: false,
+                digest: None,
+            };
+            let settled = Approval {
+                status: ApprovalStatus::Superseded,
+                decision: Some(decision),
+                ..approval
+            };
+            self.replace(&settled, EventType::ApprovalSuperseded);
+            if let Some(call) = settled.tool_call_id {
+                let text = "[Not run: a new message came instead of a decision, and a message is no consent.]";
+                self.settle_call(
+                    call,
+                    CallStatus::Cancelled,
+                    EventType::ToolCallCancelled,
+                    text.to_owned(),
+                );
+            }
+        }
+    }
+
+    pub(super) fn replace(&mut self, settled: &Approval, kind: EventType) {
         if let Some(own) = self.state.approvals.iter_mut().find(|own| own.id == settled.id) {
             *own = settled.clone();
         }

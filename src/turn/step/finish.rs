@@ -32,10 +32,10 @@ impl Step<'_> {
             partial.filter(|(_, partial)| !partial.text.is_empty() || !partial.reasoning.is_empty())
         {
             self.push_answer(message_id, partial.text, partial.reasoning, FinishReason::Incomplete, 0);
-        } else if outcome.status == TurnStatus::Cancelled && self.state.turn.status != TurnStatus::Queued {
+        } else if let Some(note) = stopped(outcome.status) {
             self.close_open_calls(outcome.status);
-            let note = "[The turn was cancelled before it finished.]".to_owned();
             let id = self.world.id();
+            let note = format!("[{note} before it finished.]");
             self.push_answer(id, note, String::new(), FinishReason::Incomplete, 0);
         }
         self.touched = true;
@@ -54,10 +54,7 @@ impl Step<'_> {
         let pending: Vec<Approval> = self.state.pending().cloned().collect();
         for mut approval in pending {
             approval.status = ApprovalStatus::Cancelled;
-            if let Some(own) = self.state.approvals.iter_mut().find(|own| own.id == approval.id) {
-                own.status = ApprovalStatus::Cancelled;
-            }
-            self.settle_approval(&approval, EventType::ApprovalCancelled);
+            self.replace(&approval, EventType::ApprovalCancelled);
         }
         self.stop_counting();
         let steps = self.state.turn.usage;
@@ -72,6 +69,8 @@ impl Step<'_> {
         let kind = match outcome.status {
             TurnStatus::Completed => EventType::TurnCompleted,
             TurnStatus::Cancelled => EventType::TurnCancelled,
+            TurnStatus::Interrupted => EventType::TurnInterrupted,
+            TurnStatus::RolledBack => EventType::TurnRolledBack,
             _ => EventType::TurnFailed,
         };
         let turn = &mut self.state.turn;
@@ -95,10 +94,10 @@ impl Step<'_> {
             .map(|call| (call.call_id, call.status))
             .collect();
         for (id, status) in open {
-            let why = if ending == TurnStatus::Cancelled {
-                "the turn was cancelled"
-            } else {
-                "the turn ended"
+            let why = match ending {
+                TurnStatus::Cancelled => "the turn was cancelled",
+                TurnStatus::Interrupted | TurnStatus::RolledBack => "a new message interrupted the turn",
+                _ => "the turn ended",
             };
             if status == CallStatus::Running {
                 let text =
@@ -143,5 +142,16 @@ impl Step<'_> {
             self.writes.events.push(event);
         }
         self.push_message(message);
+    }
+}
+
+/// What the transcript says of a turn that was told to stop; of other ends the
+/// record says enough.
+fn stopped(status: TurnStatus) -> Option<&'static str> {
+    match status {
+        TurnStatus::Cancelled => Some("The turn was cancelled"),
+        TurnStatus::Interrupted => Some("The turn was interrupted by a new message"),
+        TurnStatus::RolledBack => Some("The turn was rolled back"),
+        _ => None,
     }
 }

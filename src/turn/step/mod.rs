@@ -122,7 +122,7 @@ impl<'a> Step<'a> {
     }
 
     /// Tells clients when the session's status changed.
-    fn tell_session(&mut self) {
+    pub fn tell_session(&mut self) {
         let active = !self.state.turn.status.is_terminal();
         let session = &mut self.state.session;
         session.active_turn_id = active.then_some(self.state.turn.turn_id);

@@ -348,7 +348,11 @@ impl Game {
 fn is_terminal(kind: EventType) -> bool {
     matches!(
         kind,
-        EventType::TurnCompleted | EventType::TurnFailed | EventType::TurnCancelled
+        EventType::TurnCompleted
+            | EventType::TurnFailed
+            | EventType::TurnCancelled
+            | EventType::TurnInterrupted
+            | EventType::TurnRolledBack
     )
 }
 
@@ -418,6 +422,7 @@ fn turn(clock: &Clock) -> TurnRecord {
         epoch: 0,
         step: 0,
         cancel_reason: None,
+        queue_place: 0,
         progress: Progress::default(),
         usage: Usage::default(),
         error: None,

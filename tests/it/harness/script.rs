@@ -63,7 +63,11 @@ pub fn check_log(log: &[Event]) {
 pub fn is_terminal(body: &EventBody) -> bool {
     matches!(
         body,
-        EventBody::TurnCompleted(_) | EventBody::TurnFailed(_) | EventBody::TurnCancelled(_)
+        EventBody::TurnCompleted(_)
+            | EventBody::TurnFailed(_)
+            | EventBody::TurnCancelled(_)
+            | EventBody::TurnInterrupted(_)
+            | EventBody::TurnRolledBack(_)
     )
 }
 

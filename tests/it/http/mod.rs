@@ -3,5 +3,6 @@
 
 mod access;
 mod bodies;
+mod busy;
 mod sessions;
 mod turns;

@@ -11,7 +11,7 @@ use crate::model::approval::{ApprovalStatus, Choice, OnAsk, OnExpiry};
 use crate::model::call::CallStatus::{Cancelled, Denied, Failed, Proposed, Running, Succeeded, Unknown, Waiting};
 use crate::model::event::EventType;
 use crate::model::session::ApprovalMode;
-use crate::model::turn::{StopReason, TurnStatus};
+use crate::model::turn::{CancelReason, StopReason, TurnStatus};
 use crate::provider::{Answer, Finish};
 use crate::tool::{Done, ToolWrites};
 use crate::turn::next::{MAX_RECOVERIES, Outcome};
@@ -422,4 +422,29 @@ async fn parked_time_does_not_count() {
     game.result(0, done("one"));
     game.answer(said("done"), true);
     assert_eq!(game.state.turn.active_ms, 3000);
+}
+
+#[tokio::test]
+async fn a_message_in_place_of_a_decision_closes_what_was_asked_and_allows_nothing() {
+    let mut game = Game::new().await;
+    game.calls(&[
+        ("side", json!({"n": 1})),
+        ("side", json!({"n": 2, "ask": "k"})),
+        ("act", json!({"n": 3})),
+    ]);
+    // While the first call is still being stopped.
+    game.step(|step| {
+        step.supersede_pending("bob", "no, do this instead");
+        step.tell_session();
+    });
+    assert_eq!(game.statuses(), [Running, Cancelled, Proposed]);
+    let closed = &game.state.approvals[0];
+    assert_eq!(closed.status, ApprovalStatus::Superseded);
+    let decision = closed.decision.as_ref().unwrap();
+    assert_eq!(decision.reason.as_deref(), Some("no, do this instead"));
+    assert!(!decision.choice.allows());
+    let outcome = Outcome::stopped(CancelReason::Interrupted);
+    game.step(|step| step.end(outcome, Vec::new(), None));
+    assert_eq!(game.statuses(), [Unknown, Cancelled, Cancelled]);
+    assert_eq!(game.state.turn.status, TurnStatus::Interrupted);
 }

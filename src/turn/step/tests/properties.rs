@@ -10,7 +10,7 @@ use crate::base::Id;
 use crate::model::approval::{Choice, OnExpiry};
 use crate::model::call::CallStatus;
 use crate::model::id::CallId;
-use crate::model::turn::{StopReason, TurnStatus};
+use crate::model::turn::{CancelReason, TurnStatus};
 use crate::tool::{Done, ToolWrites};
 use crate::turn::next::{Next, Outcome, next};
 
@@ -88,7 +88,8 @@ fn happen(game: &mut Game, happening: Happening, number: usize) {
                 game.step(|step| step.results(vec![(id, Done { writes, ..done("r") })]));
             }
         }
-        Happening::Results if runs => {
+        // Who took a turn over while draining runs nothing and has no results.
+        Happening::Results if runs && !running(game).is_empty() => {
             let results = running(game).into_iter().map(|id| (id, done("r"))).collect();
             game.step(|step| step.results(results));
         }
@@ -124,7 +125,13 @@ fn happen(game: &mut Game, happening: Happening, number: usize) {
                 },
             );
             let writing = runs && !game.state.has_open_calls();
-            let outcome = Outcome::cancelled(StopReason::CancelledByUser);
+            let reasons = [
+                CancelReason::CancelledByUser,
+                CancelReason::Interrupted,
+                CancelReason::RolledBack,
+            ];
+            let reason = reasons[number % 3];
+            let outcome = Outcome::stopped(reason);
             game.step(|step| step.end(outcome, Vec::new(), writing.then_some(partial)));
         }
         _ => {}
