@@ -3,6 +3,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -109,9 +110,9 @@ pub(super) async fn decide_approval(
     caller: Caller,
     InPath(id): InPath<ApprovalId>,
     payload: Payload,
-) -> Result<Json<Approval>, Failure> {
+) -> Result<Response, Failure> {
     caller.require(Scope::ApprovalsDecide)?;
-    let request: DecisionRequest = payload.json().await?;
+    let (request, once): (DecisionRequest, _) = payload.json_once(&caller.principal).await?;
     let too_long = |reason: &String| MAX_REASON_CHARS < reason.chars().count();
     if request.reason.as_ref().is_some_and(too_long) {
         return Err(Failure::field(
@@ -127,6 +128,7 @@ pub(super) async fn decide_approval(
         by: caller.principal.user.clone(),
     };
     let engine = state.engine.clone();
-    let decided = state.finish(async move { engine.decide(&caller.scope, id, answer).await });
-    decided.await.map(Json)
+    let scope = caller.scope.once(once);
+    let decided = state.finish_once(async move { engine.decide(&scope, id, answer).await });
+    Ok(decided.await?.answer(|approval| Json(approval).into_response()))
 }

@@ -171,14 +171,16 @@ pub(super) async fn create_session(
 ) -> Result<Response, Failure> {
     caller.require(Scope::SessionsWrite)?;
     state.takes_work()?;
-    let new: NewSession = payload.json().await?;
+    let (new, once): (NewSession, _) = payload.json_once(&caller.principal).await?;
     may_settle(&caller, &new.approvals)?;
     let new = new.checked(caller.principal.user.clone(), &state.toolsets)?;
     let engine = state.engine.clone();
-    let created = state.finish(async move { engine.create_session(&caller.scope, new).await });
-    let session = created.await?;
-    let location = [(LOCATION, format!("/v1/sessions/{}", session.id))];
-    Ok((StatusCode::CREATED, location, Json(session)).into_response())
+    let scope = caller.scope.once(once);
+    let created = state.finish_once(async move { engine.create_session(&scope, new).await });
+    Ok(created.await?.answer(|session| {
+        let location = [(LOCATION, format!("/v1/sessions/{}", session.id))];
+        (StatusCode::CREATED, location, Json(session)).into_response()
+    }))
 }
 
 #[derive(Debug, Deserialize, IntoParams)]

@@ -4,7 +4,7 @@ use crate::base::Timestamp;
 use serde_json::json;
 
 use super::{CreatedTurn, NewTurn};
-use super::{EngineError, Verdict};
+use super::{EngineError, Verdict, earlier};
 use crate::model::approval::ApprovalStatus;
 use crate::model::id::{ApprovalId, SessionId, TenantId, TurnId};
 use crate::model::problem::{Problem, ProblemCode};
@@ -40,6 +40,9 @@ impl Engine {
         let (on_busy, turn) = (new.on_busy, new_record(id, session_id, new, self.clock().now()));
         let created = scope.write("create_turn", move |mut rows| {
             Box::pin(async move {
+                if let Some(earlier) = earlier(&mut rows).await? {
+                    return Ok(Err(earlier));
+                }
                 let Some(session) = rows.lock_session(session_id).await? else {
                     return Ok(Err(EngineError::NotFound("session")));
                 };
@@ -54,6 +57,7 @@ impl Engine {
                         approvals: Vec::new(),
                     };
                     let carried = commit::carry_out(&mut rows, &engine, state, None, |step| step.enqueue()).await?;
+                    rows.remember(&id).await?;
                     return Ok(Ok((carried, false)));
                 }
                 if full {
@@ -66,6 +70,7 @@ impl Engine {
                     approvals: Vec::new(),
                 };
                 let carried = commit::carry_out(&mut rows, &engine, state, None, |step| step.begin_new()).await?;
+                rows.remember(&id).await?;
                 Ok(Ok((carried, true)))
             })
         });
@@ -109,24 +114,25 @@ impl Engine {
         let engine = self.clone();
         let cancelled = scope.write("cancel", move |mut rows| {
             Box::pin(async move {
+                if let Some(earlier) = earlier(&mut rows).await? {
+                    return Ok(Err(earlier));
+                }
                 let Some(record) = rows.lock_session(session).await? else {
-                    return Ok(None);
+                    return Ok(Err(EngineError::NotFound("turn")));
                 };
                 let Some(turn) = rows.turn(session, turn).await? else {
-                    return Ok(None);
+                    return Ok(Err(EngineError::NotFound("turn")));
                 };
-                stop(&mut rows, &engine, record, turn, Outcome::cancelled(reason))
-                    .await
-                    .map(Some)
+                let carried = stop(&mut rows, &engine, record, turn, Outcome::cancelled(reason)).await?;
+                rows.remember(&carried.state.turn.view()).await?;
+                Ok(Ok(carried))
             })
         });
         let cancelled = cancelled.await;
         if let Err(StoreError::Unclear(_)) = cancelled {
             self.adopt(scope, session).await;
         }
-        let Some(carried) = cancelled? else {
-            return Err(EngineError::NotFound("turn"));
-        };
+        let carried = cancelled??;
         let view = carried.state.turn.view();
         self.spawn_promoted(scope.tenant(), carried);
         Ok(view)

@@ -3,5 +3,6 @@
 
 mod access;
 mod bodies;
+mod once;
 mod sessions;
 mod turns;
