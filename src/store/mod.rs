@@ -92,11 +92,21 @@ struct Inner {
     backend: Backend,
     clock: Clock,
     hooks: job::Hooks,
+    cursor_key: Secret,
 }
 
 enum Backend {
     Sqlite(sqlite::Database),
     Postgres(Arc<postgres::Database>),
+}
+
+impl Backend {
+    async fn reader(&self, wall: Wall) -> Result<Conn, StoreError> {
+        match self {
+            Backend::Sqlite(database) => database.reader().await,
+            Backend::Postgres(database) => database.reader(wall).await,
+        }
+    }
 }
 
 impl Store {
@@ -125,6 +135,12 @@ impl Store {
         }
     }
 
+    /// Signs cursors of lists; made with the database and the same for all of
+    /// its servers.
+    pub fn cursor_key(&self) -> &Secret {
+        &self.0.cursor_key
+    }
+
     pub fn clock(&self) -> &Clock {
         &self.0.clock
     }
@@ -140,10 +156,7 @@ impl Store {
         F: for<'c> FnOnce(&'c mut Conn) -> BoxFuture<'c, Result<T, StoreError>> + Send + 'static,
         T: Send + 'static,
     {
-        let mut conn = match &self.0.backend {
-            Backend::Sqlite(database) => database.reader().await?,
-            Backend::Postgres(database) => database.reader(wall).await?,
-        };
+        let mut conn = self.0.backend.reader(wall).await?;
         job::bounded(work(&mut conn)).await
     }
 

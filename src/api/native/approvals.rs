@@ -5,12 +5,13 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
+use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
-use crate::api::page::{self, Limit, Page};
+use crate::api::page::{Limit, Page};
 use crate::api::path::InPath;
 use crate::api::payload::Payload;
 use crate::api::query::Query;
@@ -65,11 +66,13 @@ pub(super) struct DecisionRequest {
     params(ApprovalFilter),
     responses((status = 200, description = "A page of approvals.", body = Page<Approval>)))]
 pub(super) async fn list_approvals(
+    State(state): State<ApiState>,
     caller: Caller,
     Query(filter): Query<ApprovalFilter>,
 ) -> Result<Json<Page<Approval>>, Failure> {
     caller.require(Scope::SessionsRead)?;
-    let before = page::after(filter.after.as_deref())?;
+    let list = state.list(&caller, &json!(["approvals", filter.status, filter.session_id]))?;
+    let before = list.after(filter.after.as_deref())?;
     let ApprovalFilter {
         limit,
         status,
@@ -79,7 +82,7 @@ pub(super) async fn list_approvals(
     let found = caller.scope.read(move |mut rows| {
         Box::pin(async move { rows.approvals(session_id, status, before, limit.and_one()).await })
     });
-    Ok(Json(Page::cut(found.await?, limit, |approval| approval.id)))
+    Ok(Json(list.cut(found.await?, limit, |approval| approval.id)))
 }
 
 /// Read an approval.

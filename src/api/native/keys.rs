@@ -6,13 +6,14 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::auth::api_key;
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
-use crate::api::page::{self, Limit, Page};
+use crate::api::page::{Limit, Page};
 use crate::api::path::InPath;
 use crate::api::payload::Payload;
 use crate::api::query::Query;
@@ -152,14 +153,19 @@ async fn add(scope: &store::Scope, record: KeyRecord, key: Secret) -> Result<Cre
 #[utoipa::path(get, path = "/v1/keys", tag = "keys",
     params(KeyFilter),
     responses((status = 200, description = "A page of keys.", body = Page<ApiKey>)))]
-pub(super) async fn list_keys(caller: Caller, Query(filter): Query<KeyFilter>) -> Result<Json<Page<ApiKey>>, Failure> {
+pub(super) async fn list_keys(
+    State(state): State<ApiState>,
+    caller: Caller,
+    Query(filter): Query<KeyFilter>,
+) -> Result<Json<Page<ApiKey>>, Failure> {
     caller.require(Scope::KeysWrite)?;
-    let before = page::after(filter.after.as_deref())?;
+    let list = state.list(&caller, &json!(["keys"]))?;
+    let before = list.after(filter.after.as_deref())?;
     let limit = filter.limit;
     let found = caller
         .scope
         .read(move |mut rows| Box::pin(async move { rows.keys(before, limit.and_one()).await }));
-    Ok(Json(Page::cut(found.await?, limit, |key| key.key_id).map(ApiKey::from)))
+    Ok(Json(list.cut(found.await?, limit, |key| key.key_id).map(ApiKey::from)))
 }
 
 /// Revoke a key.

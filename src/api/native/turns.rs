@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_LOCATION, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::Deserialize;
+use serde_json::json;
 use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -16,7 +17,7 @@ use crate::api::caller::Caller;
 use crate::api::failure::Failure;
 use crate::api::leash::Leash;
 use crate::api::once;
-use crate::api::page::{self, Limit, Page};
+use crate::api::page::{Limit, Page};
 use crate::api::path::InPath;
 use crate::api::payload::Payload;
 use crate::api::query::Query;
@@ -272,12 +273,14 @@ pub(super) struct TurnFilter {
     params(("id" = SessionId, Path), TurnFilter),
     responses((status = 200, description = "A page of turns.", body = Page<Turn>)))]
 pub(super) async fn list_turns(
+    State(state): State<ApiState>,
     caller: Caller,
     InPath(session): InPath<SessionId>,
     Query(filter): Query<TurnFilter>,
 ) -> Result<Json<Page<Turn>>, Failure> {
     caller.require(Scope::SessionsRead)?;
-    let before: Option<TurnId> = page::after(filter.after.as_deref())?;
+    let list = state.list(&caller, &json!(["turns", session, filter.status]))?;
+    let before: Option<TurnId> = list.after(filter.after.as_deref())?;
     let (limit, status) = (filter.limit, filter.status);
     let found = caller.scope.read(move |mut rows| {
         Box::pin(async move {
@@ -289,7 +292,7 @@ pub(super) async fn list_turns(
     });
     let found = found.await?.ok_or_else(|| Failure::not_found("session"))?;
     Ok(Json(
-        Page::cut(found, limit, |turn| turn.turn_id).map(|turn| turn.view()),
+        list.cut(found, limit, |turn| turn.turn_id).map(|turn| turn.view()),
     ))
 }
 

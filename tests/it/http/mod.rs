@@ -3,6 +3,7 @@
 
 mod access;
 mod bodies;
+mod cursors;
 mod once;
 mod sessions;
 mod turns;
