@@ -34,7 +34,10 @@ struct Inner {
 /// a successor behind the same address needs a little longer.
 fn retry_after(code: ProblemCode) -> Option<u64> {
     match code {
-        ProblemCode::StoreUnavailable | ProblemCode::TooManyTurns | ProblemCode::QueueFull => Some(1),
+        ProblemCode::StoreUnavailable
+        | ProblemCode::TooManyTurns
+        | ProblemCode::QueueFull
+        | ProblemCode::IdempotencyInFlight => Some(1),
         ProblemCode::Draining => Some(5),
         _ => None,
     }
@@ -131,6 +134,10 @@ impl From<StoreError> for Failure {
                 "the store did not confirm the change: it may have been made or not; look before you try again",
             )
             .with_cause(error),
+            StoreError::InFlight => Self::new(
+                ProblemCode::IdempotencyInFlight,
+                "a request with this `Idempotency-Key` is still being carried out; try again in a moment",
+            ),
             other => Self::internal(other),
         }
     }
@@ -142,6 +149,8 @@ impl From<EngineError> for Failure {
             EngineError::NotFound(what) => Self::not_found(what),
             EngineError::Refused(problem) => problem.into(),
             EngineError::Store(error) => error.into(),
+            // Whoever sends a key asks for the replay; see `once`.
+            EngineError::Replayed(_) => Self::internal(error),
         }
     }
 }

@@ -12,6 +12,7 @@ mod json;
 mod leash;
 pub mod listen;
 mod native;
+pub mod once;
 pub mod origins;
 pub mod page;
 pub mod path;

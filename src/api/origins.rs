@@ -19,7 +19,7 @@ use crate::model::problem::ProblemCode;
 
 use super::failure::Failure;
 use super::state::ApiState;
-use super::{hosts, request_id};
+use super::{hosts, once, request_id};
 
 /// The listed origins.
 #[derive(Clone, Debug, Default)]
@@ -47,7 +47,14 @@ impl Origins {
                 HeaderName::from_static("last-event-id"),
                 HeaderName::from_static("idempotency-key"),
             ])
-            .expose_headers([LOCATION, CONTENT_LOCATION, ETAG, RETRY_AFTER, request_id::HEADER])
+            .expose_headers([
+                LOCATION,
+                CONTENT_LOCATION,
+                ETAG,
+                RETRY_AFTER,
+                request_id::HEADER,
+                once::REPLAYED,
+            ])
             .max_age(PREFLIGHT_AGE)
     }
 

@@ -1,18 +1,26 @@
 //! Lists in pages: how many, from where on, what comes next. A cursor is opaque
-//! to clients; inside it is the last id or place of the page before.
+//! to clients; inside it is the last id or place of the page before, signed, so
+//! that it leads on in its own list and nowhere else.
 
 use std::fmt::Display;
 use std::str::FromStr;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Deserializer, Serialize, de};
+use serde_json::{Value, json};
+use sha2::Sha256;
 use utoipa::ToSchema;
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, schema::Type};
 
+use crate::base::Secret;
+use crate::model::id::TenantId;
 use crate::store::Slice;
 
+use super::caller::Caller;
 use super::failure::Failure;
+use super::state::ApiState;
 
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -25,20 +33,6 @@ pub struct Page<T> {
 }
 
 impl<T> Page<T> {
-    /// A page out of what was found when one more than `limit` was asked for;
-    /// `key` is what the store continues after.
-    pub fn cut<K: Display>(mut found: Vec<T>, limit: Limit, key: impl Fn(&T) -> K) -> Self {
-        let wanted = limit.count() as usize;
-        let has_more = wanted < found.len();
-        found.truncate(wanted);
-        let last = found.last().filter(|_| has_more).map(key);
-        Self {
-            next_cursor: last.map(cursor),
-            data: found,
-            has_more,
-        }
-    }
-
     /// A page of a log that grows at its end: it always says where to go on,
     /// also when nothing more is there yet.
     pub fn log(found: Slice<T>, limit: Limit, key: impl Fn(&T) -> String, after: Option<String>) -> Self {
@@ -62,21 +56,69 @@ impl<T> Page<T> {
     }
 }
 
-/// A key as the client carries it.
-pub fn cursor(key: impl Display) -> String {
-    URL_SAFE_NO_PAD.encode(key.to_string())
+/// One list of one tenant, with its filters: a cursor belongs to no other.
+pub struct List {
+    signer: Hmac<Sha256>,
 }
 
-/// The key in the cursor that the client sent as `after`.
-pub fn after<K: FromStr>(given: Option<&str>) -> Result<Option<K>, Failure> {
-    let Some(given) = given else { return Ok(None) };
-    let key = URL_SAFE_NO_PAD
-        .decode(given)
-        .ok()
-        .and_then(|bytes| String::from_utf8(bytes).ok())
-        .and_then(|text| text.parse().ok());
-    key.map(Some)
-        .ok_or_else(|| Failure::invalid_cursor("after", "send the `next_cursor` of the page before, unchanged"))
+/// Of a signature; nothing is gained by guessing one, and 128 bits are enough.
+const SIGNATURE: usize = 16;
+
+impl ApiState {
+    /// A list as this caller's tenant has it; see [`List::new`].
+    pub(super) fn list(&self, caller: &Caller, what: &Value) -> Result<List, Failure> {
+        List::new(self.store.cursor_key(), caller.principal.tenant, what)
+    }
+}
+
+impl List {
+    /// `what` names the list, what it belongs to and the filters; not the size
+    /// of pages, which may change between them.
+    pub fn new(key: &Secret, tenant: TenantId, what: &Value) -> Result<Self, Failure> {
+        let mut signer = Hmac::<Sha256>::new_from_slice(key.expose().as_bytes()).map_err(Failure::internal)?;
+        // The closing bracket tells where the list ends and the key begins.
+        signer.update(json!([tenant, what]).to_string().as_bytes());
+        Ok(Self { signer })
+    }
+
+    /// A page out of what was found when one more than `limit` was asked for;
+    /// `key` is what the store continues after.
+    pub fn cut<T, K: Display>(&self, mut found: Vec<T>, limit: Limit, key: impl Fn(&T) -> K) -> Page<T> {
+        let wanted = limit.count() as usize;
+        let has_more = wanted < found.len();
+        found.truncate(wanted);
+        let last = found.last().filter(|_| has_more).map(key);
+        Page {
+            next_cursor: last.map(|key| self.cursor(key)),
+            data: found,
+            has_more,
+        }
+    }
+
+    /// A key as the client carries it.
+    pub fn cursor(&self, key: impl Display) -> String {
+        let key = key.to_string();
+        let signature = self.signer.clone().chain_update(&key).finalize().into_bytes();
+        let signed: Vec<u8> = signature.iter().copied().take(SIGNATURE).chain(key.bytes()).collect();
+        URL_SAFE_NO_PAD.encode(signed)
+    }
+
+    /// The key in the cursor that the client sent as `after`.
+    pub fn after<K: FromStr>(&self, given: Option<&str>) -> Result<Option<K>, Failure> {
+        let Some(given) = given else { return Ok(None) };
+        self.key(given).map(Some).ok_or_else(|| {
+            let detail = "send the `next_cursor` of the page before, unchanged and with the same filters";
+            Failure::invalid_cursor("after", detail)
+        })
+    }
+
+    fn key<K: FromStr>(&self, given: &str) -> Option<K> {
+        let signed = URL_SAFE_NO_PAD.decode(given).ok()?;
+        let (signature, key) = signed.split_at_checked(SIGNATURE)?;
+        let signer = self.signer.clone().chain_update(key);
+        signer.verify_truncated_left(signature).ok()?;
+        std::str::from_utf8(key).ok()?.parse().ok()
+    }
 }
 
 /// How many entries a page holds at most: 1 to 200, 50 where nothing is said.
@@ -131,29 +173,48 @@ mod tests {
     use super::*;
     use crate::model::id::SessionId;
 
+    fn list(tenant: u128, what: &Value) -> List {
+        List::new(&Secret::new("key"), TenantId::from_bits(tenant), what).unwrap()
+    }
+
     #[test]
     fn a_full_page_says_where_the_next_begins() {
         let ids: Vec<SessionId> = (1..=3).map(SessionId::from_bits).collect();
-        let page = Page::cut(ids.clone(), Limit(2), |id| *id);
+        let list = list(1, &json!(["sessions"]));
+        let page = list.cut(ids.clone(), Limit(2), |id| *id);
         assert_eq!((page.data.as_slice(), page.has_more), (&ids[..2], true));
-        assert_eq!(after(page.next_cursor.as_deref()).unwrap(), Some(ids[1]));
-        let page = Page::cut(ids.clone(), Limit(3), |id| *id);
+        assert_eq!(list.after(page.next_cursor.as_deref()).unwrap(), Some(ids[1]));
+        let page = list.cut(ids.clone(), Limit(3), |id| *id);
         assert_eq!((page.data, page.has_more, page.next_cursor), (ids, false, None));
+        assert!(list.after::<SessionId>(None).unwrap().is_none());
     }
 
     #[test]
     fn what_is_no_cursor_of_that_list_is_refused() {
+        let id = SessionId::from_bits(1);
+        let what = json!(["turns", id, null]);
+        let here = list(1, &what);
+        let good = here.cursor(id);
+        let other_key = List::new(&Secret::new("yek"), TenantId::from_bits(1), &what).unwrap();
+        let mut bytes = URL_SAFE_NO_PAD.decode(&good).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        assert_eq!(here.after(Some(&good)).unwrap(), Some(id));
         for given in [
-            "",
-            "x",
-            "ses_00000000000000000000000000",
-            &cursor("turn_1"),
-            &cursor("\u{fffd}"),
+            "".to_owned(),
+            "x".to_owned(),
+            id.to_string(),
+            URL_SAFE_NO_PAD.encode(id.to_string()),
+            URL_SAFE_NO_PAD.encode(bytes),
+            good[..good.len() - 2].to_owned(),
+            here.cursor("turn_1"),
+            other_key.cursor(id),
+            list(2, &what).cursor(id),
+            list(1, &json!(["approvals", id, null])).cursor(id),
+            list(1, &json!(["turns", id, "queued"])).cursor(id),
         ] {
-            let failure = after::<SessionId>(Some(given)).unwrap_err();
+            let failure = here.after::<SessionId>(Some(&given)).unwrap_err();
             assert_eq!(failure.problem().status, 400, "{given}");
             assert_eq!(failure.problem().kind, "/problems/invalid_cursor");
         }
-        assert!(after::<SessionId>(None).unwrap().is_none());
     }
 }

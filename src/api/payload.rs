@@ -12,13 +12,17 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 
+use crate::model::principal::Principal;
 use crate::model::problem::ProblemCode;
+use crate::store::Once;
 
 use super::failure::Failure;
 use super::json;
+use super::once;
 use super::state::ApiState;
 
 pub struct Payload {
+    path: String,
     headers: HeaderMap,
     body: Body,
     state: ApiState,
@@ -30,6 +34,7 @@ impl FromRequest<ApiState> for Payload {
     async fn from_request(request: Request, state: &ApiState) -> Result<Self, Infallible> {
         let (parts, body) = request.into_parts();
         Ok(Self {
+            path: parts.uri.path().to_owned(),
             headers: parts.headers,
             body,
             state: state.clone(),
@@ -40,13 +45,38 @@ impl FromRequest<ApiState> for Payload {
 impl Payload {
     /// The body as JSON of the type; see [`json::parse`].
     pub async fn json<T: DeserializeOwned>(self) -> Result<T, Failure> {
-        if !is_json(&self.headers) {
-            return Err(Failure::new(
-                ProblemCode::UnsupportedMediaType,
-                "the body must be JSON; send the header `Content-Type: application/json`",
-            ));
-        }
+        self.check_kind()?;
         json::parse(&self.bytes().await?)
+    }
+
+    /// As [`Payload::json`], with the key under which the request was sent.
+    pub async fn json_once<T: DeserializeOwned>(self, principal: &Principal) -> Result<(T, Option<Once>), Failure> {
+        self.check_kind()?;
+        let (path, key) = (self.path.clone(), once::key(&self.headers)?.map(str::to_owned));
+        let bytes = self.bytes().await?;
+        let once = key.map(|key| once::once(principal, &path, &key, &bytes));
+        Ok((json::parse(&bytes)?, once))
+    }
+
+    /// Only the key under which the request was sent; the body says nothing,
+    /// but it has to be the same again.
+    pub async fn once(self, principal: &Principal) -> Result<Option<Once>, Failure> {
+        let Some(key) = once::key(&self.headers)?.map(str::to_owned) else {
+            return Ok(None);
+        };
+        let path = self.path.clone();
+        let bytes = self.bytes().await?;
+        Ok(Some(once::once(principal, &path, &key, &bytes)))
+    }
+
+    fn check_kind(&self) -> Result<(), Failure> {
+        if is_json(&self.headers) {
+            return Ok(());
+        }
+        Err(Failure::new(
+            ProblemCode::UnsupportedMediaType,
+            "the body must be JSON; send the header `Content-Type: application/json`",
+        ))
     }
 
     async fn bytes(self) -> Result<Bytes, Failure> {

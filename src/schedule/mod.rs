@@ -1,9 +1,11 @@
 //! All that runs without a request: keeping this process's lease, taking over
-//! turns whose owner is gone, expiring approvals, purging deleted sessions.
+//! turns whose owner is gone, expiring approvals, purging deleted sessions,
+//! forgetting keys of old requests.
 //! Each is a loop of its own that ends with the token; none holds state that a
 //! restart would miss.
 
 mod expiry;
+mod forget;
 mod lease;
 mod purge;
 mod takeover;
@@ -30,4 +32,5 @@ pub fn start(
     tasks.spawn(takeover::sweep(engine.clone(), node, lease, stop.clone()));
     tasks.spawn(expiry::expire(engine.clone(), lease, stop.clone()));
     tasks.spawn(purge::purge(engine.clone(), stop.clone()));
+    tasks.spawn(forget::forget(engine.clone(), stop.clone()));
 }

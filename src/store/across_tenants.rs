@@ -2,11 +2,12 @@
 //! whose is this key, which tenant has this name. Nothing here returns a
 //! tenant's work.
 
+use crate::base::Secret;
 use crate::model::id::{KeyId, TenantId};
 
 use super::keys::{self, KeyRecord};
 use super::tenants::{self, Tenant};
-use super::{Store, StoreError, Wall, dialect};
+use super::{Backend, Store, StoreError, Wall, dialect};
 
 /// The key with that hash, also when it is revoked or expired.
 pub async fn key_with_hash(store: &Store, hash: &str) -> Result<Option<KeyRecord>, StoreError> {
@@ -87,4 +88,14 @@ pub async fn tenant_count(store: &Store) -> Result<i64, StoreError> {
             })
         })
         .await
+}
+
+/// The key that a migration made.
+pub(super) async fn cursor_key(backend: &Backend) -> Result<Secret, StoreError> {
+    let mut conn = backend.reader(Wall::Across).await?;
+    let row = conn.row("select value from server_secret where name = 'cursor'", &[]);
+    let row = row
+        .await?
+        .ok_or_else(|| StoreError::corrupt("there is no key for cursors"))?;
+    row.text("value").map(Secret::new)
 }

@@ -4,7 +4,8 @@
 //! look.
 
 use super::approvals::Due;
-use super::{Arg, Store, StoreError, Wall};
+use super::once::KEPT_MS;
+use super::{Arg, Store, StoreError, Wall, dialect};
 use crate::base::Timestamp;
 use crate::model::id::{NodeId, ProcessId, SessionId, TenantId, TurnId};
 
@@ -74,6 +75,30 @@ impl Store {
             })
         });
         due.collect()
+    }
+
+    /// Forgets the keys of requests that are older than a day.
+    pub async fn forget_old_keys_across_tenants(&self) -> Result<u64, StoreError> {
+        const ANY: &str = "select route from idempotency where created_at <= $1 limit 1";
+        const SQL: &str = "delete from idempotency where created_at <= $1";
+        let clock = self.clock().clone();
+        let there = self.read(Wall::Across, move |conn| {
+            Box::pin(async move {
+                let since = dialect::now(conn, &clock).await?.0 - KEPT_MS;
+                Ok(conn.row(ANY, &[since.into()]).await?.is_some())
+            })
+        });
+        if !there.await? {
+            return Ok(0);
+        }
+        let clock = self.clock().clone();
+        self.write(Wall::Across, "forget_keys", move |conn| {
+            Box::pin(async move {
+                let since = dialect::now(conn, &clock).await?.0 - KEPT_MS;
+                conn.execute(SQL, &[since.into()]).await
+            })
+        })
+        .await
     }
 
     /// Deleted sessions without a turn that still runs.

@@ -32,6 +32,27 @@ pub async fn one_at_a_time(conn: &mut Conn, subject: &str) -> Result<(), StoreEr
     }
 }
 
+/// As [`one_at_a_time`], but whoever has waited 5 s gives up with
+/// [`StoreError::InFlight`]; the transaction then waits so long for any lock.
+pub(super) async fn alone_within_5_s(conn: &mut Conn, subject: &str) -> Result<(), StoreError> {
+    match conn.dialect() {
+        Kind::Sqlite => Ok(()),
+        Kind::Postgres => {
+            let sql = "select set_config('lock_timeout', '5s', true)";
+            conn.execute(sql, &[]).await?;
+            one_at_a_time(conn, subject)
+                .await
+                .map_err(|error| match error.code().as_deref() {
+                    Some(LOCK_NOT_AVAILABLE) => StoreError::InFlight,
+                    _ => error,
+                })
+        }
+    }
+}
+
+/// Postgres's code of a lock that was waited for too long.
+const LOCK_NOT_AVAILABLE: &str = "55P03";
+
 /// Processes other than `$1` that are gone: the lease ended before `$2`, or the
 /// node `$3` is ours and its file lock says that nobody else runs on it, or (on
 /// Postgres) the lock that a process holds for its life is free. Asking takes

@@ -32,6 +32,10 @@ pub enum StoreError {
     /// A fence or a compare-and-set found no row; the transaction is undone.
     #[error("the row was changed by someone else")]
     Lost,
+    /// Another transaction does the same thing and takes long; nothing was
+    /// written.
+    #[error("the same request is still being carried out")]
+    InFlight,
     /// A unique constraint or index refused the row; the text is the driver's
     /// name for it (Postgres: the constraint, SQLite: `table.column, …`).
     #[error("`{0}` is already taken")]
@@ -73,6 +77,15 @@ impl StoreError {
             path: path.to_owned(),
             source: Arc::new(source),
         }
+    }
+
+    /// The code that the database gave the error, if it comes from there.
+    pub(super) fn code(&self) -> Option<String> {
+        let (Self::Unavailable(cause) | Self::Database(cause)) = self else {
+            return None;
+        };
+        let said = cause.downcast_ref::<sqlx::Error>()?.as_database_error()?;
+        said.code().map(Cow::into_owned)
     }
 
     /// The error of a COMMIT on Postgres: when the server itself said no, the

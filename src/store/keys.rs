@@ -56,6 +56,10 @@ pub async fn revoke(store: &Store, tenant: TenantId, key: KeyId) -> Result<bool,
 }
 
 impl Rows<'_> {
+    pub async fn add_key(&mut self, key: &KeyRecord) -> Result<(), StoreError> {
+        insert(self.conn, key).await
+    }
+
     /// Keys, newest first, older than `before`; revoked and expired ones too.
     pub async fn keys(&mut self, before: Option<KeyId>, limit: u32) -> Result<Vec<KeyRecord>, StoreError> {
         const SQL: &str = "

@@ -18,6 +18,7 @@ mod job;
 pub mod keys;
 mod lock;
 pub mod node;
+pub mod once;
 mod open;
 mod postgres;
 mod probe;
@@ -49,6 +50,7 @@ use crate::model::id::TenantId;
 pub use bell::{Bell, BellReceiver};
 pub use conn::Conn;
 pub use error::{Cause, StoreError};
+pub use once::{Earlier, Once};
 pub use probe::{Fate, Probe};
 pub use row::{Arg, Row};
 pub use scope::{Rows, Scope};
@@ -92,11 +94,21 @@ struct Inner {
     backend: Backend,
     clock: Clock,
     hooks: job::Hooks,
+    cursor_key: Secret,
 }
 
 enum Backend {
     Sqlite(sqlite::Database),
     Postgres(Arc<postgres::Database>),
+}
+
+impl Backend {
+    async fn reader(&self, wall: Wall) -> Result<Conn, StoreError> {
+        match self {
+            Backend::Sqlite(database) => database.reader().await,
+            Backend::Postgres(database) => database.reader(wall).await,
+        }
+    }
 }
 
 impl Store {
@@ -125,6 +137,12 @@ impl Store {
         }
     }
 
+    /// Signs cursors of lists; made with the database and the same for all of
+    /// its servers.
+    pub fn cursor_key(&self) -> &Secret {
+        &self.0.cursor_key
+    }
+
     pub fn clock(&self) -> &Clock {
         &self.0.clock
     }
@@ -140,10 +158,7 @@ impl Store {
         F: for<'c> FnOnce(&'c mut Conn) -> BoxFuture<'c, Result<T, StoreError>> + Send + 'static,
         T: Send + 'static,
     {
-        let mut conn = match &self.0.backend {
-            Backend::Sqlite(database) => database.reader().await?,
-            Backend::Postgres(database) => database.reader(wall).await?,
-        };
+        let mut conn = self.0.backend.reader(wall).await?;
         job::bounded(work(&mut conn)).await
     }
 

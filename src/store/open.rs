@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::job::Hooks;
-use super::{Backend, Bell, Inner, Store, StoreError, StoreOptions, Target, postgres, sqlite};
+use super::{Backend, Bell, Inner, Store, StoreError, StoreOptions, Target, across_tenants, postgres, sqlite};
 
 pub(super) async fn open(options: StoreOptions) -> Result<Store, StoreError> {
     let StoreOptions { target, clock, probe } = options;
@@ -18,5 +18,11 @@ pub(super) async fn open(options: StoreOptions) -> Result<Store, StoreError> {
             postgres::Database::open(&url, max_connections, hooks.clone()).await?,
         )),
     };
-    Ok(Store(Arc::new(Inner { backend, clock, hooks })))
+    let cursor_key = across_tenants::cursor_key(&backend).await?;
+    Ok(Store(Arc::new(Inner {
+        backend,
+        clock,
+        hooks,
+        cursor_key,
+    })))
 }

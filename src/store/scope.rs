@@ -4,7 +4,9 @@
 
 use futures::future::BoxFuture;
 
+use super::once::Once;
 use super::{Conn, Store, StoreError, Wall};
+use crate::base::Clock;
 use crate::model::id::TenantId;
 
 /// A tenant's part of the store; cheap to clone.
@@ -14,6 +16,8 @@ pub struct Scope {
     tenant: TenantId,
     /// Rows of other users do not exist for this scope. `None` sees all.
     user: Option<String>,
+    /// The key of the request that is carried out, if it has one.
+    pub(super) once: Option<Once>,
 }
 
 /// A tenant's rows within one transaction.
@@ -21,6 +25,8 @@ pub struct Rows<'c> {
     pub(super) conn: &'c mut Conn,
     pub(super) tenant: TenantId,
     pub(super) user: Option<String>,
+    pub(super) once: Option<Once>,
+    pub(super) clock: Clock,
 }
 
 impl Store {
@@ -30,6 +36,7 @@ impl Store {
             store: self.clone(),
             tenant,
             user: None,
+            once: None,
         }
     }
 }
@@ -55,9 +62,9 @@ impl Scope {
         F: for<'c> FnOnce(Rows<'c>) -> BoxFuture<'c, Result<T, StoreError>> + Send + 'static,
         T: Send + 'static,
     {
-        let (tenant, user) = (self.tenant, self.user.clone());
+        let open = self.opened();
         self.store
-            .read(Wall::Tenant(tenant), move |conn| work(Rows { conn, tenant, user }))
+            .read(Wall::Tenant(self.tenant), move |conn| work(open(conn)))
             .await
     }
 
@@ -67,11 +74,22 @@ impl Scope {
         F: for<'c> FnOnce(Rows<'c>) -> BoxFuture<'c, Result<T, StoreError>> + Send + 'static,
         T: Send + 'static,
     {
-        let (tenant, user) = (self.tenant, self.user.clone());
+        let open = self.opened();
         self.store
-            .write(Wall::Tenant(tenant), label, move |conn| {
-                work(Rows { conn, tenant, user })
-            })
+            .write(Wall::Tenant(self.tenant), label, move |conn| work(open(conn)))
             .await
+    }
+
+    /// Makes the rows of this scope out of a transaction.
+    fn opened(&self) -> impl for<'c> FnOnce(&'c mut Conn) -> Rows<'c> + Send + 'static {
+        let (tenant, user, once) = (self.tenant, self.user.clone(), self.once.clone());
+        let clock = self.store.clock().clone();
+        move |conn| Rows {
+            conn,
+            tenant,
+            user,
+            once,
+            clock,
+        }
     }
 }

@@ -35,8 +35,13 @@ pub fn is_key(text: &str) -> bool {
 
 /// What is stored of a key and looked up by: SHA-256 in lower-case hex.
 pub fn hash(text: &str) -> String {
+    digest(text.as_bytes())
+}
+
+/// SHA-256 in lower-case hex.
+pub fn digest(bytes: &[u8]) -> String {
     let mut hex = String::with_capacity(64);
-    for byte in Sha256::digest(text.as_bytes()) {
+    for byte in Sha256::digest(bytes) {
         // Writing to a String cannot fail.
         let _written = write!(hex, "{byte:02x}");
     }

@@ -4,10 +4,11 @@
 
 mod events;
 mod lists;
+mod once;
 
 use std::fmt::Write;
 
-use utoipa::openapi::path::{Operation, PathItem};
+use utoipa::openapi::path::{Operation, Parameter, PathItem};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{
@@ -16,6 +17,7 @@ use utoipa::openapi::{
 };
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::api::once::NAME;
 use crate::model::principal::Scope;
 use crate::model::problem::{Problem, ProblemCode};
 
@@ -151,6 +153,9 @@ fn tell_codes(schema: &mut RefOr<Schema>) {
 /// and the problems that it can answer with.
 pub(super) fn complete(mut document: OpenApi) -> OpenApi {
     for (path, item) in &mut document.paths.paths {
+        if let Some(operation) = item.post.as_mut().filter(|operation| has_effect(operation)) {
+            once::tell(operation);
+        }
         for (is_reading, operation) in operations(item) {
             if let Some(summary) = &mut operation.summary {
                 *summary = summary.replace('\n', " ");
@@ -183,6 +188,15 @@ fn requirement(is_reading: bool, operation: &Operation) -> SecurityRequirement {
     SecurityRequirement::new(SCHEME, scope)
 }
 
+/// Whether a POST changes anything: what takes no more than reading is a
+/// question.
+fn has_effect(operation: &Operation) -> bool {
+    let named = |tag: &&Tag| operation.tags.iter().flatten().any(|name| name == tag.name);
+    TAGS.iter()
+        .find(named)
+        .is_some_and(|tag| tag.writing != Scope::SessionsRead)
+}
+
 /// Each with whether it only reads.
 fn operations(item: &mut PathItem) -> impl Iterator<Item = (bool, &mut Operation)> {
     let methods = [
@@ -209,6 +223,8 @@ fn is_open(operation: &Operation) -> bool {
 /// Statuses by what the layers and extractors around the operation can refuse.
 fn problems(path: &str, operation: &Operation) -> Vec<(&'static str, &'static str)> {
     let open = is_open(operation);
+    let is_key = |one: &RefOr<Parameter>| matches!(one, RefOr::T(one) if one.name == NAME);
+    let has_key = operation.parameters.iter().flatten().any(is_key);
     let has_body = operation.request_body.is_some();
     let all = [
         (
@@ -238,7 +254,8 @@ fn problems(path: &str, operation: &Operation) -> Vec<(&'static str, &'static st
         ),
     ];
     let told = all.into_iter().filter(|(applies, ..)| *applies);
-    told.map(|(_, status, description)| (status, description)).collect()
+    let told = told.map(|(_, status, description)| (status, description));
+    told.chain(once::PROBLEMS.into_iter().filter(|_| has_key)).collect()
 }
 
 fn problem(description: &str) -> Response {

@@ -3,13 +3,15 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
+use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
-use crate::api::page::{self, Limit, Page};
+use crate::api::page::{Limit, Page};
 use crate::api::path::InPath;
 use crate::api::payload::Payload;
 use crate::api::query::Query;
@@ -68,11 +70,13 @@ pub(super) struct DecisionRequest {
     params(ApprovalFilter),
     responses((status = 200, description = "A page of approvals.", body = Page<Approval>)))]
 pub(super) async fn list_approvals(
+    State(state): State<ApiState>,
     caller: Caller,
     Query(filter): Query<ApprovalFilter>,
 ) -> Result<Json<Page<Approval>>, Failure> {
     caller.require(Scope::SessionsRead)?;
-    let before = page::after(filter.after.as_deref())?;
+    let list = state.list(&caller, &json!(["approvals", filter.status, filter.session_id]))?;
+    let before = list.after(filter.after.as_deref())?;
     let ApprovalFilter {
         limit,
         status,
@@ -82,7 +86,7 @@ pub(super) async fn list_approvals(
     let found = caller.scope.read(move |mut rows| {
         Box::pin(async move { rows.approvals(session_id, status, before, limit.and_one()).await })
     });
-    Ok(Json(Page::cut(found.await?, limit, |approval| approval.id)))
+    Ok(Json(list.cut(found.await?, limit, |approval| approval.id)))
 }
 
 /// Read an approval.
@@ -117,9 +121,9 @@ pub(super) async fn decide_approval(
     caller: Caller,
     InPath(id): InPath<ApprovalId>,
     payload: Payload,
-) -> Result<Json<Approval>, Failure> {
+) -> Result<Response, Failure> {
     caller.require(Scope::ApprovalsDecide)?;
-    let request: DecisionRequest = payload.json().await?;
+    let (request, once): (DecisionRequest, _) = payload.json_once(&caller.principal).await?;
     check_reason(request.reason.as_deref(), "/reason")?;
     let answer = AnswerRequest {
         choice: request.choice,
@@ -130,8 +134,9 @@ pub(super) async fn decide_approval(
         by: caller.principal.user.clone(),
     };
     let engine = state.engine.clone();
-    let decided = state.finish(async move { engine.decide(&caller.scope, id, answer).await });
-    decided.await.map(Json)
+    let scope = caller.scope.once(once);
+    let decided = state.finish_once(async move { engine.decide(&scope, id, answer).await });
+    Ok(decided.await?.answer(|approval| Json(approval).into_response()))
 }
 
 pub(super) fn check_reason(reason: Option<&str>, pointer: &str) -> Result<(), Failure> {

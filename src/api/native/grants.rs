@@ -5,12 +5,13 @@ use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use serde::Deserialize;
+use serde_json::json;
 use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
-use crate::api::page::{self, Limit, Page};
+use crate::api::page::{Limit, Page};
 use crate::api::path::InPath;
 use crate::api::query::Query;
 use crate::api::state::ApiState;
@@ -41,16 +42,18 @@ pub(super) struct GrantFilter {
     params(GrantFilter),
     responses((status = 200, description = "A page of grants.", body = Page<Grant>)))]
 pub(super) async fn list_grants(
+    State(state): State<ApiState>,
     caller: Caller,
     Query(filter): Query<GrantFilter>,
 ) -> Result<Json<Page<Grant>>, Failure> {
     caller.require(Scope::SessionsRead)?;
-    let before = page::after(filter.after.as_deref())?;
+    let list = state.list(&caller, &json!(["grants", filter.session_id]))?;
+    let before = list.after(filter.after.as_deref())?;
     let (session, limit) = (filter.session_id, filter.limit);
     let found = caller
         .scope
         .read(move |mut rows| Box::pin(async move { rows.grants(session, before, limit.and_one()).await }));
-    Ok(Json(Page::cut(found.await?, limit, |grant| grant.id)))
+    Ok(Json(list.cut(found.await?, limit, |grant| grant.id)))
 }
 
 /// Revoke a grant.

@@ -3,13 +3,15 @@
 //! a client can ask again for what comes later.
 
 use axum::Json;
+use axum::extract::State;
 use serde::Deserialize;
+use serde_json::json;
 use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
-use crate::api::page::{self, Limit, Page};
+use crate::api::page::{Limit, Page};
 use crate::api::path::InPath;
 use crate::api::query::Query;
 use crate::api::state::ApiState;
@@ -41,13 +43,15 @@ pub(super) struct MessageFilter {
     params(("id" = SessionId, Path), MessageFilter),
     responses((status = 200, description = "A page of messages.", body = Page<Message>)))]
 pub(super) async fn list_messages(
+    State(state): State<ApiState>,
     caller: Caller,
     InPath(id): InPath<SessionId>,
     Query(filter): Query<MessageFilter>,
 ) -> Result<Json<Page<Message>>, Failure> {
     caller.require(Scope::SessionsRead)?;
     let limit = filter.limit;
-    let after: i64 = page::after(filter.after.as_deref())?.unwrap_or(-1);
+    let list = state.list(&caller, &json!(["messages", id]))?;
+    let after: i64 = list.after(filter.after.as_deref())?.unwrap_or(-1);
     let found = caller.scope.read(move |mut rows| {
         Box::pin(async move {
             if rows.session_record(id).await?.is_none() {
@@ -57,7 +61,7 @@ pub(super) async fn list_messages(
         })
     });
     let found = found.await?.ok_or_else(|| Failure::not_found("session"))?;
-    let page = Page::log(found, limit, |(position, _)| page::cursor(position), filter.after);
+    let page = Page::log(found, limit, |(position, _)| list.cursor(position), filter.after);
     Ok(Json(page.map(|(_, message)| message)))
 }
 

@@ -3,24 +3,27 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::auth::api_key;
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
-use crate::api::page::{self, Limit, Page};
+use crate::api::page::{Limit, Page};
 use crate::api::path::InPath;
 use crate::api::payload::Payload;
 use crate::api::query::Query;
 use crate::api::state::ApiState;
-use crate::base::Timestamp;
+use crate::base::{Secret, Timestamp};
 use crate::model::id::KeyId;
 use crate::model::principal::{Principal, Scope, Scopes};
 use crate::model::problem::ProblemCode;
-use crate::store::keys::{self, KeyRecord};
+use crate::store::{self, keys::KeyRecord};
+use crate::turn::requests::{EngineError, earlier};
 
 const MAX_NAME_CHARS: usize = 200;
 /// As long as an external id of a session.
@@ -71,8 +74,9 @@ pub(super) struct ApiKey {
 /// A key that was just made.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(super) struct CreatedKey {
-    /// The key itself. It is shown this once and cannot be read again.
-    key: String,
+    /// The key itself. It is shown this once and cannot be read again; `null`
+    /// when the request was sent before under the same `Idempotency-Key`.
+    key: Option<String>,
     #[serde(flatten)]
     about: ApiKey,
 }
@@ -96,9 +100,9 @@ pub(super) async fn create_key(
     State(state): State<ApiState>,
     caller: Caller,
     payload: Payload,
-) -> Result<(StatusCode, Json<CreatedKey>), Failure> {
+) -> Result<Response, Failure> {
     caller.require(Scope::KeysWrite)?;
-    let new: NewKey = payload.json().await?;
+    let (new, once): (NewKey, _) = payload.json_once(&caller.principal).await?;
     let now = state.clock().now();
     check(&new, &caller.principal, now)?;
     let key = api_key::generate().map_err(Failure::internal)?;
@@ -117,26 +121,51 @@ pub(super) async fn create_key(
         expires_at: new.expires_at,
         revoked_at: None,
     };
-    keys::add(&state.store, record.clone()).await?;
-    let created = CreatedKey {
-        key: key.expose().to_owned(),
-        about: record.into(),
-    };
-    Ok((StatusCode::CREATED, Json(created)))
+    let scope = caller.scope.once(once);
+    let made = state.finish_once(async move { add(&scope, record, key).await });
+    Ok(made
+        .await?
+        .answer(|created: CreatedKey| (StatusCode::CREATED, Json(created)).into_response()))
+}
+
+/// Keeps everything for a replay but the text of the key: it is nowhere in the
+/// store.
+async fn add(scope: &store::Scope, record: KeyRecord, key: Secret) -> Result<CreatedKey, EngineError> {
+    let added = scope.write("key.created", move |mut rows| {
+        Box::pin(async move {
+            if let Some(earlier) = earlier(&mut rows).await? {
+                return Ok(Err(earlier));
+            }
+            rows.add_key(&record).await?;
+            let mut created = CreatedKey {
+                key: None,
+                about: record.into(),
+            };
+            rows.remember(&created).await?;
+            created.key = Some(key.expose().to_owned());
+            Ok(Ok(created))
+        })
+    });
+    added.await?
 }
 
 /// List keys without their secrets, newest first, revoked ones too.
 #[utoipa::path(get, path = "/v1/keys", tag = "keys",
     params(KeyFilter),
     responses((status = 200, description = "A page of keys.", body = Page<ApiKey>)))]
-pub(super) async fn list_keys(caller: Caller, Query(filter): Query<KeyFilter>) -> Result<Json<Page<ApiKey>>, Failure> {
+pub(super) async fn list_keys(
+    State(state): State<ApiState>,
+    caller: Caller,
+    Query(filter): Query<KeyFilter>,
+) -> Result<Json<Page<ApiKey>>, Failure> {
     caller.require(Scope::KeysWrite)?;
-    let before = page::after(filter.after.as_deref())?;
+    let list = state.list(&caller, &json!(["keys"]))?;
+    let before = list.after(filter.after.as_deref())?;
     let limit = filter.limit;
     let found = caller
         .scope
         .read(move |mut rows| Box::pin(async move { rows.keys(before, limit.and_one()).await }));
-    Ok(Json(Page::cut(found.await?, limit, |key| key.key_id).map(ApiKey::from)))
+    Ok(Json(list.cut(found.await?, limit, |key| key.key_id).map(ApiKey::from)))
 }
 
 /// Revoke a key.

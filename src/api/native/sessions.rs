@@ -6,12 +6,13 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::LOCATION;
 use serde::{Deserialize, Deserializer};
+use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
-use crate::api::page::{self, Limit, Page};
+use crate::api::page::{Limit, Page};
 use crate::api::path::InPath;
 use crate::api::payload::Payload;
 use crate::api::query::Query;
@@ -171,14 +172,16 @@ pub(super) async fn create_session(
 ) -> Result<Response, Failure> {
     caller.require(Scope::SessionsWrite)?;
     state.takes_work()?;
-    let new: NewSession = payload.json().await?;
+    let (new, once): (NewSession, _) = payload.json_once(&caller.principal).await?;
     may_settle(&caller, &new.approvals)?;
     let new = new.checked(caller.principal.user.clone(), &state.toolsets)?;
     let engine = state.engine.clone();
-    let created = state.finish(async move { engine.create_session(&caller.scope, new).await });
-    let session = created.await?;
-    let location = [(LOCATION, format!("/v1/sessions/{}", session.id))];
-    Ok((StatusCode::CREATED, location, Json(session)).into_response())
+    let scope = caller.scope.once(once);
+    let created = state.finish_once(async move { engine.create_session(&scope, new).await });
+    Ok(created.await?.answer(|session| {
+        let location = [(LOCATION, format!("/v1/sessions/{}", session.id))];
+        (StatusCode::CREATED, location, Json(session)).into_response()
+    }))
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -198,16 +201,18 @@ pub(super) struct SessionFilter {
 #[utoipa::path(get, path = "/v1/sessions", tag = "sessions", params(SessionFilter),
     responses((status = 200, description = "A page of sessions.", body = Page<Session>)))]
 pub(super) async fn list_sessions(
+    State(state): State<ApiState>,
     caller: Caller,
     Query(filter): Query<SessionFilter>,
 ) -> Result<Json<Page<Session>>, Failure> {
     caller.require(Scope::SessionsRead)?;
-    let before: Option<SessionId> = page::after(filter.after.as_deref())?;
+    let list = state.list(&caller, &json!(["sessions", filter.external_id]))?;
+    let before: Option<SessionId> = list.after(filter.after.as_deref())?;
     let (limit, external_id) = (filter.limit, filter.external_id);
     let found = caller.scope.read(move |mut rows| {
         Box::pin(async move { rows.sessions(before, external_id.as_deref(), limit.and_one()).await })
     });
-    Ok(Json(Page::cut(found.await?, limit, |session| session.id)))
+    Ok(Json(list.cut(found.await?, limit, |session| session.id)))
 }
 
 /// Read a session.

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_LOCATION, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::Deserialize;
+use serde_json::json;
 use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -15,7 +16,8 @@ use crate::api::accept::{self, Wanted};
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
 use crate::api::leash::Leash;
-use crate::api::page::{self, Limit, Page};
+use crate::api::once;
+use crate::api::page::{Limit, Page};
 use crate::api::path::InPath;
 use crate::api::payload::Payload;
 use crate::api::query::Query;
@@ -29,8 +31,9 @@ use crate::model::problem::{Problem, ProblemCode};
 use crate::model::record::TurnRecord;
 use crate::model::session::ToolsetSelection;
 use crate::model::turn::{OnDisconnect, Turn, TurnStatus};
+use crate::store::{self, Once};
 use crate::tool::registry::Selection;
-use crate::turn::requests::{CreatedTurn, EngineError};
+use crate::turn::requests::{CreatedTurn, EngineError, NewTurn};
 
 use super::new_turn::{TurnChanges, TurnRequest};
 use super::streams;
@@ -88,32 +91,85 @@ pub(super) async fn create_turn(
     state.takes_work()?;
     let wanted = accept::wanted(&headers)?;
     let patience = patience(wanted, wait)?;
-    let request: TurnRequest = payload.json().await?;
+    let (request, once): (TurnRequest, _) = payload.json_once(&caller.principal).await?;
     let on_disconnect = request.on_disconnect();
     let new = request.checked(&caller.principal)?;
     known_toolsets(&state, new.options.toolsets.as_ref())?;
     // Whoever asked to be told at once has no connection to lose.
     let held = on_disconnect == OnDisconnect::Cancel && (wanted == Wanted::Stream || patience.is_some());
     let (maker, scope) = (state.clone(), caller.scope.clone());
-    let created = state.finish(async move {
-        let created = maker.engine.create_turn(&scope, session, new).await?;
-        let leash = if held {
-            Leash::new(maker, scope, session, created.turn.id)
-        } else {
-            Leash::none()
-        };
-        Ok::<_, EngineError>((created, leash))
-    });
-    let (CreatedTurn { turn, first_seq }, leash) = created.await?;
+    let created = state.finish(async move { create(maker, scope, session, new, once, held).await });
+    let Created {
+        turn,
+        first_seq,
+        leash,
+        replayed,
+    } = created.await?;
     let place = Place::of(&turn);
     if wanted == Wanted::Stream {
         let follower = streams::of_new_turn(&state, caller.scope, (session, turn.id), first_seq);
-        return Ok((place.header(CONTENT_LOCATION), sse::response(state, follower, leash)).into_response());
+        let stream = sse::response(state, follower, leash);
+        return Ok(once::marked((place.header(CONTENT_LOCATION), stream), replayed));
     }
-    match patience {
-        Some(patience) => waited(&state, &caller, &turn, patience, leash).await,
-        None => Ok(taken(&place, turn)),
+    let answer = match patience {
+        Some(patience) => waited(&state, &caller, &turn, patience, leash).await?,
+        None => taken(&place, turn),
+    };
+    Ok(once::marked(answer, replayed))
+}
+
+/// The turn of this request, or of an earlier one under the same key.
+struct Created {
+    turn: Turn,
+    first_seq: i64,
+    leash: Leash,
+    replayed: bool,
+}
+
+async fn create(
+    state: ApiState,
+    scope: store::Scope,
+    session: SessionId,
+    new: NewTurn,
+    once: Option<Once>,
+    held: bool,
+) -> Result<Created, Failure> {
+    let keyed = scope.clone().once(once);
+    match state.engine.create_turn(&keyed, session, new).await {
+        Ok(CreatedTurn { turn, first_seq }) => Ok(Created {
+            leash: match held {
+                true => Leash::new(state, scope, session, turn.id),
+                false => Leash::none(),
+            },
+            turn,
+            first_seq,
+            replayed: false,
+        }),
+        // Whoever comes later watches: the turn is the first one's to cancel.
+        Err(EngineError::Replayed(id)) => {
+            let id: TurnId = serde_json::from_str(&id).map_err(Failure::internal)?;
+            let record = found(&scope, session, id).await?;
+            Ok(Created {
+                first_seq: record.first_seq,
+                turn: record.view(),
+                leash: Leash::none(),
+                replayed: true,
+            })
+        }
+        Err(error) => Err(error.into()),
     }
+}
+
+async fn found(scope: &store::Scope, session: SessionId, turn: TurnId) -> Result<TurnRecord, Failure> {
+    let found = scope.read(move |mut rows| {
+        Box::pin(async move {
+            match rows.session_record(session).await? {
+                Some(_) => rows.turn(session, turn).await,
+                None => Ok(None),
+            }
+        })
+    });
+    found.await?.ok_or_else(|| Failure::not_found("turn"))
 }
 
 /// A turn's own selection is refused as a session's is: a name that nobody
@@ -218,12 +274,14 @@ pub(super) struct TurnFilter {
     params(("id" = SessionId, Path), TurnFilter),
     responses((status = 200, description = "A page of turns.", body = Page<Turn>)))]
 pub(super) async fn list_turns(
+    State(state): State<ApiState>,
     caller: Caller,
     InPath(session): InPath<SessionId>,
     Query(filter): Query<TurnFilter>,
 ) -> Result<Json<Page<Turn>>, Failure> {
     caller.require(Scope::SessionsRead)?;
-    let before: Option<TurnId> = page::after(filter.after.as_deref())?;
+    let list = state.list(&caller, &json!(["turns", session, filter.status]))?;
+    let before: Option<TurnId> = list.after(filter.after.as_deref())?;
     let (limit, status) = (filter.limit, filter.status);
     let found = caller.scope.read(move |mut rows| {
         Box::pin(async move {
@@ -238,7 +296,7 @@ pub(super) async fn list_turns(
     });
     let found = found.await?.ok_or_else(|| Failure::not_found("session"))?;
     Ok(Json(
-        Page::cut(found, limit, |turn| turn.turn_id).map(|turn| turn.view()),
+        list.cut(found, limit, |turn| turn.turn_id).map(|turn| turn.view()),
     ))
 }
 
@@ -259,16 +317,7 @@ pub(super) async fn get_turn(
     InPath((session, turn)): InPath<(SessionId, TurnId)>,
 ) -> Result<Json<Turn>, Failure> {
     caller.require(Scope::SessionsRead)?;
-    let found = caller.scope.read(move |mut rows| {
-        Box::pin(async move {
-            match rows.session_record(session).await? {
-                Some(_) => rows.turn(session, turn).await,
-                None => Ok(None),
-            }
-        })
-    });
-    let record = found.await?.ok_or_else(|| Failure::not_found("turn"))?;
-    Ok(Json(record.view()))
+    Ok(Json(found(&caller.scope, session, turn).await?.view()))
 }
 
 /// Change a turn that waits in the queue.
@@ -322,17 +371,20 @@ pub(super) async fn cancel_turn(
     State(state): State<ApiState>,
     caller: Caller,
     InPath((session, turn)): InPath<(SessionId, TurnId)>,
+    payload: Payload,
 ) -> Result<Response, Failure> {
     caller.require(Scope::TurnsWrite)?;
-    let engine = state.engine.clone();
-    let cancelled = state.finish(async move { engine.cancel_turn(&caller.scope, session, turn).await });
-    let turn = cancelled.await?;
-    let status = if turn.status.is_terminal() {
-        StatusCode::OK
-    } else {
-        StatusCode::ACCEPTED
-    };
-    Ok((status, Json(turn)).into_response())
+    let once = payload.once(&caller.principal).await?;
+    let (engine, scope) = (state.engine.clone(), caller.scope.once(once));
+    let cancelled = state.finish_once(async move { engine.cancel_turn(&scope, session, turn).await });
+    Ok(cancelled.await?.answer(|turn| {
+        let status = if turn.status.is_terminal() {
+            StatusCode::OK
+        } else {
+            StatusCode::ACCEPTED
+        };
+        (status, Json(turn)).into_response()
+    }))
 }
 
 #[cfg(test)]

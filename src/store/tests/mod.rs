@@ -3,6 +3,7 @@
 mod bell;
 mod commits;
 mod failures;
+mod once;
 mod opening;
 mod owners;
 mod schema;

@@ -2,7 +2,7 @@
 
 use super::AnswerRequest;
 use super::answers::{accepted, inactive, is_same, resolved_problem};
-use super::{EngineError, Verdict};
+use super::{EngineError, Verdict, earlier};
 use crate::model::approval::{Approval, ApprovalStatus};
 use crate::model::id::{ApprovalId, SessionId, TenantId};
 use crate::model::problem::Problem;
@@ -23,7 +23,16 @@ impl Engine {
         let engine = self.clone();
         let given = answer.clone();
         let decided = scope.write("decide", move |mut rows| {
-            Box::pin(async move { answer_within(&mut rows, &engine, id, answer).await })
+            Box::pin(async move {
+                if let Some(earlier) = earlier(&mut rows).await? {
+                    return Ok(Answered::Earlier(earlier));
+                }
+                let answered = answer_within(&mut rows, &engine, id, answer).await?;
+                if let Answered::Now(approval, _) | Answered::Already(approval) = &answered {
+                    rows.remember(approval).await?;
+                }
+                Ok(answered)
+            })
         });
         let decided = match decided.await {
             Err(error @ StoreError::Unclear(_)) => return self.after_unclear_decision(scope, id, &given, error).await,
@@ -39,6 +48,7 @@ impl Engine {
                 self.spawn_woken(scope.tenant(), *carried);
                 Err(EngineError::Refused(problem))
             }
+            Answered::Earlier(earlier) => Err(earlier),
             Answered::Refused(problem) => Err(EngineError::Refused(problem)),
             Answered::NotFound => Err(EngineError::NotFound("approval")),
         }
@@ -78,6 +88,8 @@ enum Answered {
     Now(Box<Approval>, Box<Carried>),
     Already(Box<Approval>),
     TooLate(Problem, Box<Carried>),
+    /// Under the key of the request, which may have been another one.
+    Earlier(EngineError),
     Refused(Problem),
     NotFound,
 }

@@ -18,10 +18,10 @@ use super::state::State;
 use crate::model::approval::Choice;
 use crate::model::id::TenantId;
 use crate::model::message::Part;
-use crate::model::problem::Problem;
+use crate::model::problem::{Problem, ProblemCode};
 use crate::model::session::{ApprovalPolicy, EnvironmentSpec, Metadata, ToolsetSelection};
 use crate::model::turn::{OnBusy, Turn, TurnOptions, TurnStatus};
-use crate::store::StoreError;
+use crate::store::{Earlier, Rows, StoreError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -30,6 +30,9 @@ pub enum EngineError {
     NotFound(&'static str),
     #[error("{}", .0.detail)]
     Refused(Problem),
+    /// It was carried out before under its key; this JSON came of it.
+    #[error("the request was carried out before")]
+    Replayed(String),
     #[error("the store failed")]
     Store(#[from] StoreError),
 }
@@ -86,6 +89,19 @@ pub struct AnswerRequest {
 /// What a transaction came to: the error is not the store's, so nothing is
 /// rolled back by it.
 pub(super) type Verdict<T> = Result<T, EngineError>;
+
+/// The first step of every transaction that a client may send twice: why there
+/// is nothing left to do, if so.
+pub async fn earlier(rows: &mut Rows<'_>) -> Result<Option<EngineError>, StoreError> {
+    Ok(match rows.earlier().await? {
+        Earlier::Nothing => None,
+        Earlier::Answer(answer) => Some(EngineError::Replayed(answer)),
+        Earlier::OtherBody => Some(EngineError::Refused(Problem::new(
+            ProblemCode::IdempotencyKeyReused,
+            "the `Idempotency-Key` was sent before with another body; a new request takes a new key",
+        ))),
+    })
+}
 
 impl Engine {
     /// Runs what a transaction of this process has just claimed.

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::CreateSession;
 use super::turns::stop;
-use super::{EngineError, Verdict};
+use super::{EngineError, Verdict, earlier};
 use crate::model::event::EventType;
 use crate::model::id::{SessionId, TenantId};
 use crate::model::problem::{Problem, ProblemCode};
@@ -33,10 +33,13 @@ impl Engine {
         };
         let added = scope.write("create_session", move |mut rows| {
             Box::pin(async move {
+                if let Some(earlier) = earlier(&mut rows).await? {
+                    return Ok(Err(earlier));
+                }
                 if let Some(name) = &row.external_id
                     && rows.external_id_is_taken(name, None).await?
                 {
-                    return Ok(None);
+                    return Ok(Err(taken()));
                 }
                 rows.add_session(&row).await?;
                 let mut session = row.record;
@@ -44,12 +47,16 @@ impl Engine {
                     "usage": session.usage, "updated_at": now});
                 rows.apply(&mut session, &told(EventType::SessionCreated, &state), now)
                     .await?;
-                rows.session(id).await
+                let Some(session) = rows.session(id).await? else {
+                    return Ok(Err(EngineError::NotFound("session")));
+                };
+                rows.remember(&session).await?;
+                Ok(Ok(session))
             })
         });
         match added.await {
-            Ok(Some(session)) => Ok(session),
-            Ok(None) | Err(StoreError::Unique(_)) => Err(taken()),
+            Ok(session) => session,
+            Err(StoreError::Unique(_)) => Err(taken()),
             Err(error) => Err(error.into()),
         }
     }

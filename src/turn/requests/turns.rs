@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::supersede::supersede;
 use super::{CreatedTurn, NewTurn};
-use super::{EngineError, Verdict};
+use super::{EngineError, Verdict, earlier};
 use crate::model::approval::ApprovalStatus;
 use crate::model::id::{ApprovalId, SessionId, TenantId, TurnId};
 use crate::model::problem::{Problem, ProblemCode};
@@ -41,6 +41,9 @@ impl Engine {
         let (on_busy, turn) = (new.on_busy, new_record(id, session_id, new, self.clock().now()));
         let created = scope.write("create_turn", move |mut rows| {
             Box::pin(async move {
+                if let Some(earlier) = earlier(&mut rows).await? {
+                    return Ok(Err(earlier));
+                }
                 let Some(session) = rows.lock_session(session_id).await? else {
                     return Ok(Err(EngineError::NotFound("session")));
                 };
@@ -48,7 +51,9 @@ impl Engine {
                     if let Some(problem) = busy(&mut rows, &session, active, on_busy).await? {
                         return Ok(Err(EngineError::Refused(problem)));
                     }
-                    return behind(&mut rows, &engine, session, active, turn, on_busy).await.map(Ok);
+                    let made = behind(&mut rows, &engine, session, active, turn, on_busy).await?;
+                    rows.remember(&id).await?;
+                    return Ok(Ok(made));
                 }
                 if full {
                     return Ok(Err(EngineError::Refused(too_many(&engine))));
@@ -60,6 +65,7 @@ impl Engine {
                     approvals: Vec::new(),
                 };
                 let carried = commit::carry_out(&mut rows, &engine, state, None, |step| step.begin_new()).await?;
+                rows.remember(&id).await?;
                 Ok(Ok(Made::of(carried, true)))
             })
         });
@@ -101,22 +107,25 @@ impl Engine {
         let engine = self.clone();
         let cancelled = scope.write("cancel", move |mut rows| {
             Box::pin(async move {
+                if let Some(earlier) = earlier(&mut rows).await? {
+                    return Ok(Err(earlier));
+                }
                 let Some(record) = rows.lock_session(session).await? else {
-                    return Ok(None);
+                    return Ok(Err(EngineError::NotFound("turn")));
                 };
                 let Some(turn) = rows.turn(session, turn).await? else {
-                    return Ok(None);
+                    return Ok(Err(EngineError::NotFound("turn")));
                 };
-                stop(&mut rows, &engine, record, turn, reason).await.map(Some)
+                let carried = stop(&mut rows, &engine, record, turn, reason).await?;
+                rows.remember(&carried.state.turn.view()).await?;
+                Ok(Ok(carried))
             })
         });
         let cancelled = cancelled.await;
         if let Err(StoreError::Unclear(_)) = cancelled {
             self.adopt(scope, session).await;
         }
-        let Some(carried) = cancelled? else {
-            return Err(EngineError::NotFound("turn"));
-        };
+        let carried = cancelled??;
         let view = carried.state.turn.view();
         self.spawn_promoted(scope.tenant(), carried);
         Ok(view)

@@ -30,7 +30,6 @@ const fn later(id: &'static str, note: &'static str) -> Place {
     Place { id, tests: &[], note }
 }
 
-const IDEMPOTENCY: &str = "needs the `Idempotency-Key` header";
 const REPLICAS: &str = "needs wake-ups between server processes";
 const MCP: &str = "needs tool servers (MCP)";
 const BACKGROUND: &str = "needs background processes";
@@ -172,11 +171,20 @@ const PLACES: &[Place] = &[
         ],
         "the turn is not lost but goes on on the server that took it over",
     ),
-    later("FC-064", IDEMPOTENCY),
     partly(
+        "FC-064",
+        &[
+            "fc_064_a_turn_that_is_posted_twice_runs_once",
+            "a_key_is_the_callers_own_and_the_routes_own",
+        ],
+        "another body under the key is 422, so that 409 says only that the first request is under way",
+    ),
+    tested(
         "FC-065",
-        &["fc_065_to_stop_a_finished_turn_changes_nothing"],
-        IDEMPOTENCY,
+        &[
+            "fc_065_at_the_cap_a_replay_gets_its_turn_and_not_429",
+            "fc_065_to_stop_a_finished_turn_changes_nothing",
+        ],
     ),
     tested(
         "FC-067",

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use hermes_server::api::{listen, router, state::ApiState};
 use hermes_server::base::Secret;
+use hermes_server::store::Probe;
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -30,8 +31,12 @@ pub struct Web {
 impl Place {
     /// Starts a server and serves it.
     pub async fn serve(&mut self) -> Web {
+        self.serve_probed(None).await
+    }
+
+    pub async fn serve_probed(&mut self, probe: Option<Probe>) -> Web {
         self.config.auth.api_key.get_or_insert(Secret::new(KEY));
-        let server = self.start().await;
+        let server = self.start_probed(probe).await;
         let (tasks, closing) = (TaskTracker::new(), CancellationToken::new());
         let state = ApiState::new(&self.config, server.engine.clone(), tasks.clone(), closing.clone()).unwrap();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();

@@ -4,5 +4,7 @@
 mod access;
 mod bodies;
 mod busy;
+mod cursors;
+mod once;
 mod sessions;
 mod turns;
