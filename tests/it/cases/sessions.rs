@@ -98,3 +98,32 @@ fn fc_055_neither_a_title_nor_an_id_opens_a_session_of_another_tenant() {
         web.stop().await;
     });
 }
+
+#[test]
+fn fc_058_of_three_messages_that_interrupt_only_the_last_completes() {
+    on_both(async |mut place| {
+        let web = place.serve().await;
+        let talk = talk(&web, json!({})).await;
+        let endless = json!({"input": "/say begun\n/sleep 60000", "on_busy": "interrupt"});
+        let first = talk.client.post(&talk.path("/turns"), &endless).await.expect(202);
+        let mut stream = talk.client.stream(&web, &talk.path("/stream")).await;
+        let waiting = talk.path("/turns?wait=20");
+        // The second is sent on the waiting endpoint and is interrupted there.
+        let second = talk.client.post(&waiting, &endless);
+        let third = async {
+            stream.until("turn.interrupted").await;
+            let last = json!({"input": "/say last", "on_busy": "interrupt"});
+            talk.client.post(&waiting, &last).await
+        };
+        let (second, third) = tokio::join!(second, third);
+        assert_eq!(second.expect(200)["turn"]["status"], "interrupted");
+        assert_eq!(third.expect(200)["turn"]["status"], "completed");
+        let first = talk.path(&format!("/turns/{}", first["id"].as_str().unwrap()));
+        let first = talk.client.get(&first).await.expect(200);
+        assert_eq!(
+            (&first["status"], &first["stop_reason"]),
+            (&json!("interrupted"), &json!("superseded"))
+        );
+        web.stop().await;
+    });
+}

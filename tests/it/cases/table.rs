@@ -157,7 +157,10 @@ const PLACES: &[Place] = &[
         &["fc_055_neither_a_title_nor_an_id_opens_a_session_of_another_tenant"],
     ),
     later("FC-056", "needs the import of messages"),
-    later("FC-058", "needs `on_busy: interrupt`"),
+    tested(
+        "FC-058",
+        &["fc_058_of_three_messages_that_interrupt_only_the_last_completes"],
+    ),
     tested("FC-059", &["killed_during_a_command"]),
     tested(
         "FC-061",
