@@ -11,7 +11,8 @@ use crate::store::process::Registration;
 use crate::store::{Kind, StoreError};
 use crate::turn::engine::Engine;
 
-/// Turns are let go this long before the lease ends (DESIGN 4.3).
+/// Turns are let go this long before the lease ends, at most: of a short lease
+/// it is the second half.
 const MARGIN: Duration = Duration::from_secs(5);
 
 pub(super) async fn keep(engine: Engine, mut registration: Registration, lease: Duration, stop: CancellationToken) {
@@ -37,7 +38,7 @@ pub(super) async fn keep(engine: Engine, mut registration: Registration, lease: 
             Err(error) => tracing::warn!(%error, "the lease was not renewed"),
         }
         // SQLite belongs to one process: nobody else could take its turns.
-        if engine.store().kind() == Kind::Postgres && !abandoned && until < Instant::now() + MARGIN {
+        if engine.store().kind() == Kind::Postgres && !abandoned && until < Instant::now() + MARGIN.min(lease / 2) {
             tracing::error!("the lease ends soon and cannot be renewed; letting go of all turns");
             engine.abandon();
             abandoned = true;

@@ -27,7 +27,7 @@ pub(super) async fn sweep(engine: Engine, node: NodeId, lease: Duration, stop: C
     let mut idle = Idle::new();
     let mut lost = Lost {
         since: HashMap::new(),
-        patience: lease * 10,
+        patience: lease * 5,
     };
     loop {
         if let Err(error) = once(&engine, node, &mut idle, &mut lost).await {
@@ -76,7 +76,7 @@ async fn once(engine: &Engine, node: NodeId, idle: &mut Idle, lost: &mut Lost) -
 }
 
 /// A turn whose files only another data directory has waits for that one to
-/// come back. After ten leases without an owner it is given up.
+/// come back. After five leases without an owner it is given up.
 async fn wait_for_its_node(engine: &Engine, turn: &Claimed, lost: &mut Lost) -> Result<(), StoreError> {
     let dead = match turn.owner {
         Some(owner) => process::is_dead(engine.store(), owner).await?,

@@ -8,7 +8,7 @@ use super::scope::{Rows, Scope};
 use super::{Arg, StoreError, dialect};
 use crate::base::Timestamp;
 
-/// How long a key is remembered (DESIGN 6).
+/// How long a key is remembered.
 pub(super) const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// A key within its tenant, and the body that it came with.

@@ -53,7 +53,7 @@ pub(super) fn timed_out(why: &'static str) -> Outcome {
     Outcome::failed(StopReason::Timeout, Problem::new(ProblemCode::TurnTimeout, why))
 }
 
-/// What a short wait for results that are ready together costs (DESIGN: 5 ms).
+/// What a short wait for results that are ready together costs.
 pub(super) const TOGETHER: Duration = Duration::from_millis(5);
 
 /// How long a cancelled call may take to die before the turn ends without it.

@@ -386,7 +386,7 @@ fn a_turn_whose_data_directory_is_gone_is_given_up_and_the_session_goes_on() {
         if !place.is_postgres() {
             return;
         }
-        place.config.lease.duration = std::time::Duration::from_millis(200);
+        place.config.lease.duration = std::time::Duration::from_secs(1);
         let server = place.start().await;
         let session = server.session().await.id;
         let turn = server.turn(session, "/tokens 5 5\n/sleep 60000").await.turn;

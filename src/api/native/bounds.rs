@@ -9,7 +9,7 @@ use crate::model::turn::TurnLimits;
 /// Where commands run.
 const BACKEND: &str = "local";
 const MAX_TITLE_CHARS: usize = 256;
-/// DESIGN 3.
+/// Long enough for the ids that front ends bring.
 const MAX_EXTERNAL_ID_CHARS: usize = 256;
 const MAX_MODEL_CHARS: usize = 256;
 /// As long as a long chapter; more is no instruction any more.

@@ -45,8 +45,7 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(cancel_turn))
 }
 
-/// The longest a client may block (DESIGN leaves it open; proxies rarely allow
-/// more).
+/// The longest a client may block: proxies rarely allow more.
 const MAX_WAIT_SECONDS: u64 = 600;
 
 #[derive(Debug, Deserialize, IntoParams)]

@@ -17,7 +17,7 @@ use crate::turn::engine::Engine;
 use crate::turn::next::Outcome;
 use crate::turn::state::State;
 
-/// Turns that may wait behind the active one (DESIGN 4.5).
+/// Turns that may wait behind the active one.
 const QUEUE_BOUND: usize = 16;
 
 impl Engine {
