@@ -3,6 +3,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -17,7 +18,7 @@ use crate::model::approval::{Approval, Choice};
 use crate::model::id::{ApprovalId, SessionId};
 use crate::model::principal::Scope;
 use crate::model::problem::Problem;
-use crate::turn::requests::{AnswerRequest, BatchRequest};
+use crate::turn::requests::{AnswerRequest, BatchOutcome, BatchRequest};
 
 /// As many as a person looks through at once; one transaction carries them.
 const MAX_DECISIONS: usize = 50;
@@ -100,13 +101,21 @@ pub(super) async fn decide_approvals(
     caller: Caller,
     InPath(session): InPath<SessionId>,
     payload: Payload,
-) -> Result<Json<DecisionOutcomes>, Failure> {
+) -> Result<Response, Failure> {
     caller.require(Scope::ApprovalsDecide)?;
-    let batch = batch(payload.json().await?, &caller.principal.user)?;
+    let (request, once): (DecisionsRequest, _) = payload.json_once(&caller.principal).await?;
+    let batch = batch(request, &caller.principal.user)?;
     let ids: Vec<ApprovalId> = batch.answers.iter().map(|(id, _)| *id).collect();
     let engine = state.engine.clone();
-    let decided = state.finish(async move { engine.decide_batch(&caller.scope, session, batch).await });
-    let outcomes = ids.into_iter().zip(decided.await?).map(|(approval_id, outcome)| {
+    let scope = caller.scope.once(once);
+    let decided = state.finish_once(async move { engine.decide_batch(&scope, session, batch).await });
+    Ok(decided
+        .await?
+        .answer(|outcomes| Json(shown(ids, outcomes)).into_response()))
+}
+
+fn shown(ids: Vec<ApprovalId>, outcomes: Vec<BatchOutcome>) -> DecisionOutcomes {
+    let outcomes = ids.into_iter().zip(outcomes).map(|(approval_id, outcome)| {
         let (approval, problem) = match outcome {
             Ok(approval) => (Some(approval), None),
             Err(problem) => (None, Some(problem)),
@@ -117,9 +126,9 @@ pub(super) async fn decide_approvals(
             problem,
         }
     });
-    Ok(Json(DecisionOutcomes {
+    DecisionOutcomes {
         outcomes: outcomes.collect(),
-    }))
+    }
 }
 
 fn batch(request: DecisionsRequest, by: &str) -> Result<BatchRequest, Failure> {

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::answers::{accepted, is_same, resolved_problem};
-use super::{AnswerRequest, EngineError, Verdict};
+use super::{AnswerRequest, EngineError, Verdict, earlier};
 use crate::model::approval::{Approval, ApprovalStatus};
 use crate::model::id::{ApprovalId, SessionId};
 use crate::model::problem::{Problem, ProblemCode};
@@ -44,7 +44,16 @@ impl Engine {
     async fn answer_batch(&self, scope: &Scope, session: SessionId, batch: BatchRequest) -> Verdict<Vec<BatchOutcome>> {
         let engine = self.clone();
         let answered = scope.write("decide_batch", move |mut rows| {
-            Box::pin(async move { answer_all(&mut rows, &engine, session, batch).await })
+            Box::pin(async move {
+                if let Some(earlier) = earlier(&mut rows).await? {
+                    return Ok(Answered::Earlier(earlier));
+                }
+                let answered = answer_all(&mut rows, &engine, session, batch).await?;
+                if let Answered::Done(outcomes, _) = &answered {
+                    rows.remember(outcomes).await?;
+                }
+                Ok(answered)
+            })
         });
         let answered = answered.await;
         if let Err(StoreError::Unclear(_)) = answered {
@@ -58,6 +67,7 @@ impl Engine {
                 }
                 Ok(outcomes)
             }
+            Answered::Earlier(earlier) => Err(earlier),
             Answered::Refused(problem) => Err(EngineError::Refused(problem)),
             Answered::NotFound => Err(EngineError::NotFound("session")),
         }
@@ -66,6 +76,8 @@ impl Engine {
 
 enum Answered {
     Done(Vec<BatchOutcome>, Option<Box<Carried>>),
+    /// The request was carried out before, or its key belongs to another.
+    Earlier(EngineError),
     Refused(Problem),
     NotFound,
 }

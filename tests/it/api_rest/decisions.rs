@@ -1,5 +1,6 @@
 //! Many answers in one request, over HTTP.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::Talk;
@@ -96,6 +97,40 @@ fn a_batch_that_is_no_batch_is_refused_as_a_whole() {
         }
         let path = format!("/v1/approvals/{}", asked["id"].as_str().unwrap());
         assert_eq!(owner.get(&path).await.expect(200), asked);
+        web.stop().await;
+    });
+}
+
+#[test]
+fn a_batch_that_is_sent_again_under_its_key_gets_the_first_outcomes() {
+    on_both(async |mut place| {
+        let web = place.serve().await;
+        let owner = web.owner().await;
+        let mut talk = Talk::new(&web, &owner, &json!({})).await;
+        talk.say(&["a", "b"].map(guarded).join("\n")).await;
+        let asked = talk.asked().await;
+        let send = async |choice: &str| {
+            let body = json!({"mode": "each", "decisions": [one(&asked[0], "deny"), one(&asked[1], choice)]});
+            let request = owner.request(Method::POST, &talk.path("/approvals/decisions"));
+            let sent = request
+                .header("Idempotency-Key", "batch")
+                .json(&body)
+                .send()
+                .await
+                .unwrap();
+            let replayed = sent.headers().contains_key("idempotency-replayed");
+            (sent.status().as_u16(), replayed, sent.json::<Value>().await.unwrap())
+        };
+        let first = send("once").await;
+        assert_eq!((first.0, first.1), (200, false));
+        let again = send("once").await;
+        assert_eq!((again.0, again.1), (200, true));
+        assert_eq!(again.2, first.2);
+        let other = send("deny").await;
+        assert_eq!((other.0, &other.2["code"]), (422, &json!("idempotency_key_reused")));
+        talk.events.until("turn.completed").await;
+        let workspace = web.server.workspace(talk.session.parse().unwrap());
+        assert_eq!(["a", "b"].map(|file| lines(&workspace.join(file))), [0, 1]);
         web.stop().await;
     });
 }
