@@ -135,8 +135,13 @@ async fn create(
 ) -> Result<Created, Failure> {
     let keyed = scope.clone().once(once);
     match state.engine.create_turn(&keyed, session, new).await {
-        Ok(CreatedTurn { turn, first_seq }) => Ok(Created {
-            leash: match held {
+        Ok(CreatedTurn {
+            turn,
+            first_seq,
+            steered,
+        }) => Ok(Created {
+            // A turn that was there before is others' too.
+            leash: match held && !steered {
                 true => Leash::new(state, scope, session, turn.id),
                 false => Leash::none(),
             },
