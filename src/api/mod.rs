@@ -5,6 +5,7 @@
 mod accept;
 pub mod auth;
 pub mod caller;
+mod conditions;
 mod describe;
 pub mod failure;
 pub mod hosts;

@@ -26,6 +26,7 @@ pub enum ProblemCode {
     ApprovalExpired,
     ApprovalStale,
     IdempotencyInFlight,
+    PreconditionFailed,
     PayloadTooLarge,
     UnsupportedMediaType,
     EditInvalid,
@@ -69,6 +70,7 @@ impl ProblemCode {
             RequestTimeout => 408,
             SessionBusy | TurnNotActive | ExternalIdTaken | ApprovalResolved | ApprovalExpired | ApprovalStale
             | IdempotencyInFlight => 409,
+            PreconditionFailed => 412,
             PayloadTooLarge => 413,
             UnsupportedMediaType => 415,
             EditInvalid | EditNotAllowed | IdempotencyKeyReused => 422,
@@ -112,6 +114,7 @@ impl ProblemCode {
             ApprovalExpired => "The approval has expired",
             ApprovalStale => "The approval no longer matches what was shown",
             IdempotencyInFlight => "The same request is still being carried out",
+            PreconditionFailed => "The precondition does not hold",
             PayloadTooLarge => "The body is too large",
             UnsupportedMediaType => "The media type is not supported",
             EditInvalid => "The edited arguments do not fit the tool",

@@ -4,6 +4,7 @@
 mod access;
 mod bodies;
 mod busy;
+mod conditions;
 mod cursors;
 mod once;
 mod sessions;
