@@ -35,7 +35,9 @@ struct Inner {
 fn retry_after(code: ProblemCode) -> Option<u64> {
     match code {
         ProblemCode::StoreUnavailable
-        | ProblemCode::TooManyTurns
+        | ProblemCode::KeyTurnLimit
+        | ProblemCode::TenantTurnLimit
+        | ProblemCode::ServerTurnLimit
         | ProblemCode::QueueFull
         | ProblemCode::IdempotencyInFlight => Some(1),
         ProblemCode::Draining => Some(5),

@@ -19,7 +19,7 @@ use crate::model::problem::ProblemCode;
 
 use super::failure::Failure;
 use super::state::ApiState;
-use super::{hosts, once, request_id};
+use super::{hosts, once, rate, request_id};
 
 /// The listed origins.
 #[derive(Clone, Debug, Default)]
@@ -55,6 +55,8 @@ impl Origins {
                 RETRY_AFTER,
                 request_id::HEADER,
                 once::REPLAYED,
+                rate::POLICY,
+                rate::RATE,
             ])
             .max_age(PREFLIGHT_AGE)
     }

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use super::once::Once;
 use super::{Conn, Store, StoreError, Wall};
 use crate::base::Clock;
-use crate::model::id::TenantId;
+use crate::model::id::{KeyId, TenantId};
 use crate::model::precondition::Precondition;
 
 /// A tenant's part of the store; cheap to clone.
@@ -21,6 +21,8 @@ pub struct Scope {
     pub(super) once: Option<Once>,
     /// What must hold for the change of the request.
     only_if: Precondition,
+    /// The stored key that the caller showed, if it did.
+    key: Option<KeyId>,
 }
 
 /// A tenant's rows within one transaction.
@@ -30,6 +32,7 @@ pub struct Rows<'c> {
     pub(super) user: Option<String>,
     pub(super) once: Option<Once>,
     only_if: Precondition,
+    pub(super) key: Option<KeyId>,
     pub(super) clock: Clock,
 }
 
@@ -42,6 +45,7 @@ impl Store {
             user: None,
             once: None,
             only_if: Precondition::default(),
+            key: None,
         }
     }
 }
@@ -56,6 +60,12 @@ impl Scope {
     /// The same rows, for a change that is made only if this holds.
     pub fn only_if(mut self, precondition: Precondition) -> Self {
         self.only_if = precondition;
+        self
+    }
+
+    /// The same rows, for a caller who showed this key.
+    pub fn by_key(mut self, key: Option<KeyId>) -> Self {
+        self.key = key;
         self
     }
 
@@ -94,7 +104,7 @@ impl Scope {
     /// Makes the rows of this scope out of a transaction.
     fn opened(&self) -> impl for<'c> FnOnce(&'c mut Conn) -> Rows<'c> + Send + 'static {
         let (tenant, user, once) = (self.tenant, self.user.clone(), self.once.clone());
-        let only_if = self.only_if.clone();
+        let (only_if, key) = (self.only_if.clone(), self.key);
         let clock = self.store.clock().clone();
         move |conn| Rows {
             conn,
@@ -102,6 +112,7 @@ impl Scope {
             user,
             once,
             only_if,
+            key,
             clock,
         }
     }

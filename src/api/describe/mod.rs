@@ -6,6 +6,7 @@ mod conditions;
 mod events;
 mod lists;
 mod once;
+mod rates;
 
 use std::fmt::Write;
 
@@ -173,6 +174,9 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
                     .entry(status.to_owned())
                     .or_insert_with(|| RefOr::T(problem(description)));
             }
+            if !is_open(operation) {
+                rates::tell(operation);
+            }
         }
     }
     if let Some(components) = &mut document.components {
@@ -255,6 +259,7 @@ fn problems(path: &str, operation: &Operation) -> Vec<(&'static str, &'static st
         ),
         (has_body, "413", "The body is too large."),
         (has_body, "415", "The body is not JSON."),
+        (!open, rates::PROBLEM.0, rates::PROBLEM.1),
         (true, "500", "A fault of the server."),
         (
             !open,

@@ -74,7 +74,8 @@ pub(super) struct TurnWait {
             body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "The session is busy.",
             body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "The queue of the session or the server is full.",
+        (status = 429, description = "The queue of the session is full, as many turns execute as the key, the tenant or \
+            the server may have, or requests come too fast; `code` says which.",
             body = Problem, content_type = "application/problem+json"),
         (status = 502, description = "With `wait`: the turn failed at the model server.",
             body = Problem, content_type = "application/problem+json"),

@@ -12,6 +12,7 @@ use crate::model::problem::{Problem, ProblemCode};
 use crate::model::record::{Progress, SessionRecord, TurnRecord};
 use crate::model::turn::{CancelReason, OnBusy, StopReason, Turn, TurnStatus, Usage};
 use crate::store::{Rows, Scope, StoreError};
+use crate::turn::admission::{Slot, admit};
 use crate::turn::commit::{self, Carried};
 use crate::turn::engine::Engine;
 use crate::turn::next::Outcome;
@@ -35,7 +36,6 @@ impl Engine {
             );
             return Err(EngineError::Refused(problem));
         }
-        let full = self.settings().max_executing <= self.executing();
         let engine = self.clone();
         let id = TurnId::new(self.clock());
         let (on_busy, turn) = (new.on_busy, new_record(id, session_id, new, self.clock().now()));
@@ -51,13 +51,16 @@ impl Engine {
                     if let Some(problem) = busy(&mut rows, &session, active, on_busy).await? {
                         return Ok(Err(EngineError::Refused(problem)));
                     }
-                    let made = behind(&mut rows, &engine, session, active, turn, on_busy).await?;
-                    rows.remember(&id).await?;
-                    return Ok(Ok(made));
+                    let made = Box::pin(behind(&mut rows, &engine, session, active, turn, on_busy)).await?;
+                    if made.is_ok() {
+                        rows.remember(&id).await?;
+                    }
+                    return Ok(made.map_err(EngineError::Refused));
                 }
-                if full {
-                    return Ok(Err(EngineError::Refused(too_many(&engine))));
-                }
+                let slot = match admit(&mut rows, &engine, &turn).await? {
+                    Ok(slot) => slot,
+                    Err(full) => return Ok(Err(EngineError::Refused(full))),
+                };
                 let state = State {
                     session,
                     turn,
@@ -66,7 +69,10 @@ impl Engine {
                 };
                 let carried = commit::carry_out(&mut rows, &engine, state, None, |step| step.begin_new()).await?;
                 rows.remember(&id).await?;
-                Ok(Ok(Made::of(carried, true)))
+                Ok(Ok(Made {
+                    slot: Some(slot),
+                    ..Made::of(carried, true)
+                }))
             })
         });
         let made = match created.await {
@@ -80,6 +86,8 @@ impl Engine {
         } else {
             self.spawn_promoted(scope.tenant(), made.carried);
         }
+        // The owner task has the place now.
+        drop(made.slot);
         Ok(made.created)
     }
 
@@ -192,6 +200,8 @@ struct Made {
     carried: Carried,
     /// The new turn was begun: this process runs it.
     begun: bool,
+    /// The place that was kept for it.
+    slot: Option<Slot>,
 }
 
 impl Made {
@@ -204,6 +214,7 @@ impl Made {
             created,
             carried,
             begun,
+            slot: None,
         }
     }
 }
@@ -216,23 +227,32 @@ async fn behind(
     active: TurnId,
     turn: TurnRecord,
     on_busy: OnBusy,
-) -> Result<Made, StoreError> {
+) -> Result<Result<Made, Problem>, StoreError> {
     let reason = match on_busy {
         OnBusy::Interrupt => Some(CancelReason::Interrupted),
         OnBusy::Rollback => Some(CancelReason::RolledBack),
         OnBusy::Reject | OnBusy::Enqueue => None,
     };
     if let Some(reason) = reason {
+        // What takes the place of a parked turn begins at once.
+        let slot = match rows.turn(session.session_id, active).await? {
+            Some(parked) if parked.status == TurnStatus::Waiting => match admit(rows, engine, &turn).await? {
+                Ok(slot) => Some(slot),
+                Err(full) => return Ok(Err(full)),
+            },
+            _ => None,
+        };
         let made = supersede(rows, engine, session, active, turn, reason).await?;
         let created = CreatedTurn {
             turn: made.new.view(),
             first_seq: made.first_seq,
         };
-        return Ok(Made {
+        return Ok(Ok(Made {
             created,
             carried: made.old,
             begun: false,
-        });
+            slot,
+        }));
     }
     let state = State {
         session,
@@ -241,7 +261,7 @@ async fn behind(
         approvals: Vec::new(),
     };
     let carried = commit::carry_out(rows, engine, state, None, |step| step.enqueue()).await?;
-    Ok(Made::of(carried, false))
+    Ok(Ok(Made::of(carried, false)))
 }
 
 /// What becomes of a turn without an owner.
@@ -387,12 +407,4 @@ pub(super) async fn stop(
             })
         }
     }
-}
-
-fn too_many(engine: &Engine) -> Problem {
-    let limit = engine.settings().max_executing;
-    Problem::new(
-        ProblemCode::TooManyTurns,
-        format!("{limit} turns run on this server already (`server.max_executing_turns`); try again in a moment"),
-    )
 }

@@ -6,6 +6,7 @@ mod bodies;
 mod busy;
 mod conditions;
 mod cursors;
+mod limits;
 mod once;
 mod sessions;
 mod turns;
