@@ -219,6 +219,9 @@ fn settings(config: &Config) -> Settings {
         },
         allow_permanent: config.approvals.allow_permanent,
         allowlist: config.command_allowlist.clone(),
+        budgets: config.budgets.clone(),
+        prices: config.usage.prices.clone(),
+        currency: config.usage.currency.clone(),
         store_retry: config.store.retry,
         max_executing: config.server.max_executing_turns,
     }

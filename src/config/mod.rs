@@ -19,6 +19,7 @@ mod openai;
 mod original;
 mod section;
 mod server;
+mod spending;
 mod store;
 mod terminal;
 mod toolsets;
@@ -37,10 +38,12 @@ pub use node::Origin;
 pub use openai::OpenAi;
 pub use section::Setting;
 pub use server::{Lease, Server};
+pub use spending::Usage;
 pub use store::Store;
 pub use terminal::{Isolation, Terminal};
 pub use toolsets::PlatformToolsets;
 
+use crate::model::budget::Budgets;
 use section::{Findings, Section};
 
 /// Everything the server was told, and what it assumes where it was told nothing.
@@ -57,6 +60,8 @@ pub struct Config {
     pub approvals: Approvals,
     /// Commands that nobody is asked about: rule names, literal text or globs.
     pub command_allowlist: Vec<String>,
+    pub usage: Usage,
+    pub budgets: Budgets,
     pub terminal: Terminal,
     pub log: Log,
     pub platform_toolsets: PlatformToolsets,
@@ -94,6 +99,8 @@ impl Config {
             agent: root.section("agent", Agent::read),
             approvals: root.section("approvals", Approvals::read),
             command_allowlist: root.texts("command_allowlist"),
+            usage: root.section("usage", Usage::read),
+            budgets: root.section("budgets", spending::read_budgets),
             terminal: root.section("terminal", Terminal::read),
             log: root.section("log", Log::read),
             platform_toolsets: root.section("platform_toolsets", PlatformToolsets::read),

@@ -5,6 +5,7 @@
 mod answers;
 mod approvals;
 mod batch;
+mod budgets;
 mod queue;
 mod sessions;
 mod supersede;

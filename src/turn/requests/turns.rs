@@ -58,12 +58,7 @@ impl Engine {
                 if full {
                     return Ok(Err(EngineError::Refused(too_many(&engine))));
                 }
-                let state = State {
-                    session,
-                    turn,
-                    calls: Vec::new(),
-                    approvals: Vec::new(),
-                };
+                let state = State::fresh(session, turn);
                 let carried = commit::carry_out(&mut rows, &engine, state, None, |step| step.begin_new()).await?;
                 rows.remember(&id).await?;
                 Ok(Ok(Made::of(carried, true)))
@@ -234,12 +229,7 @@ async fn behind(
             begun: false,
         });
     }
-    let state = State {
-        session,
-        turn,
-        calls: Vec::new(),
-        approvals: Vec::new(),
-    };
+    let state = State::fresh(session, turn);
     let carried = commit::carry_out(rows, engine, state, None, |step| step.enqueue()).await?;
     Ok(Made::of(carried, false))
 }
@@ -332,12 +322,7 @@ pub(super) async fn stop(
     let head = session.head_seq;
     match status {
         TurnStatus::Queued => {
-            let state = State {
-                session,
-                turn,
-                calls: Vec::new(),
-                approvals: Vec::new(),
-            };
+            let state = State::fresh(session, turn);
             commit::carry_out(rows, engine, state, None, |step| {
                 step.drop_queued(Outcome::stopped(reason));
             })
@@ -359,12 +344,7 @@ pub(super) async fn stop(
                 cancel_reason: Some(reason),
                 ..turn
             };
-            let state = State {
-                session,
-                turn,
-                calls: Vec::new(),
-                approvals: Vec::new(),
-            };
+            let state = State::fresh(session, turn);
             Ok(Carried {
                 state,
                 promoted: None,
@@ -373,12 +353,7 @@ pub(super) async fn stop(
             })
         }
         _ => {
-            let state = State {
-                session,
-                turn,
-                calls: Vec::new(),
-                approvals: Vec::new(),
-            };
+            let state = State::fresh(session, turn);
             Ok(Carried {
                 state,
                 promoted: None,
