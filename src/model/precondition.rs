@@ -103,6 +103,7 @@ mod tests {
             input: Vec::new(),
             options: TurnOptions::default(),
             usage: Usage::default(),
+            pending_steers: 0,
             error: None,
             created_at: crate::base::Timestamp(0),
             started_at: None,

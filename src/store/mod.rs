@@ -38,6 +38,7 @@ pub(crate) mod testing;
 mod tests;
 mod transcript;
 mod turns;
+pub mod usage;
 mod writes;
 
 use std::path::PathBuf;

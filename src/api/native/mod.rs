@@ -19,6 +19,7 @@ mod sessions;
 mod streams;
 mod tools;
 mod turns;
+mod usage;
 
 use utoipa_axum::router::OpenApiRouter;
 
@@ -33,6 +34,7 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
         .merge(approvals::routes())
         .merge(decisions::routes())
         .merge(grants::routes())
+        .merge(usage::routes())
         .merge(keys::routes())
         .merge(tools::routes())
         .merge(models::routes())
