@@ -3,6 +3,7 @@
 //!
 //! The bell only says "look again": subscribe first, read the log, then wait.
 //! A follower keeps one page at most; a reader that does not read costs nothing.
+//! What the reader does not want to see moves its cursor all the same.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use super::drafts::Item;
 use super::hub::{Hub, Reader};
 use crate::base::{Clock, Timestamp};
 use crate::model::event::{Event, EventBody, HeartbeatData, HelloData};
+use crate::model::event_types::Types;
 use crate::model::id::{SessionId, TurnId};
 use crate::store::{BellReceiver, Scope, StoreError};
 
@@ -26,7 +28,25 @@ pub struct Follow {
     /// Only this turn; the stream ends with it.
     pub turn: Option<TurnId>,
     pub cursor: Cursor,
+    pub shown: Shown,
     pub heartbeat: Duration,
+}
+
+/// What of a session a reader wants to see.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    pub types: Types,
+    /// Frames of items in flight.
+    pub deltas: bool,
+}
+
+impl Default for Shown {
+    fn default() -> Self {
+        Self {
+            types: Types::default(),
+            deltas: true,
+        }
+    }
 }
 
 /// One frame of the stream.
@@ -46,12 +66,26 @@ pub struct Follower {
     /// All that concerns this follower was read up to this event, which may be
     /// one that concerns it not.
     seen: i64,
-    waiting: VecDeque<Frame>,
+    waiting: VecDeque<Waiting>,
+    /// Whether frames of items in flight are wanted at all. Where they are not
+    /// their count in the cursor stands still, so that a reader who wants them
+    /// after all gets them whole.
+    lively: bool,
     /// The log may hold more than was read.
     behind: bool,
     greeted: bool,
     over: bool,
     beat_at: Timestamp,
+}
+
+/// What comes next: a frame, or only the way past one that is not wanted.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all are frames, and others are joined to one"
+)]
+enum Waiting {
+    Shown(Frame),
+    Passed(Cursor),
 }
 
 impl Follow {
@@ -63,6 +97,7 @@ impl Follow {
             cursor: self.cursor,
             seen: self.cursor.seq,
             waiting: VecDeque::new(),
+            lively: self.shown.deltas && self.shown.types.pass_live(),
             behind: true,
             greeted: false,
             over: false,
@@ -100,12 +135,12 @@ impl Follower {
             let beat = self.clock.sleep_until(self.beat_at);
             tokio::select! {
                 () = self.bell.changed() => self.behind = true,
-                () = self.drafts.changed() => {}
+                () = self.drafts.changed(), if self.lively => {}
                 () = beat => {
                     self.behind = true;
                     let body = EventBody::Heartbeat(HeartbeatData { at: self.clock.now() });
                     let event = self.live(None, body, None);
-                    self.waiting.push_back(Frame { cursor: None, event });
+                    self.queue(Frame { cursor: None, event });
                 }
             }
         }
@@ -114,10 +149,30 @@ impl Follower {
     /// A frame that is there already, so that what waits together can leave
     /// together.
     pub fn ready(&mut self) -> Option<Frame> {
-        let frame = self.waiting.pop_front()?;
-        self.beat_at = self.clock.now().after(self.follow.heartbeat);
-        self.cursor = frame.cursor.unwrap_or(self.cursor);
-        Some(frame)
+        loop {
+            match self.waiting.pop_front()? {
+                Waiting::Passed(cursor) => self.cursor = cursor,
+                Waiting::Shown(frame) => {
+                    self.beat_at = self.clock.now().after(self.follow.heartbeat);
+                    self.cursor = frame.cursor.unwrap_or(self.cursor);
+                    return Some(frame);
+                }
+            }
+        }
+    }
+
+    /// Puts a frame behind the others, or what is left of it when nobody wants
+    /// to see it.
+    fn queue(&mut self, frame: Frame) {
+        let waiting = match frame.cursor {
+            Some(cursor) if !self.follow.shown.types.pass(frame.event.body.name()) => Waiting::Passed(cursor),
+            _ => Waiting::Shown(frame),
+        };
+        if let (Waiting::Passed(_), Some(last @ Waiting::Passed(_))) = (&waiting, self.waiting.back_mut()) {
+            *last = waiting;
+        } else {
+            self.waiting.push_back(waiting);
+        }
     }
 
     /// Reads the log after the cursor. `false` when the session is gone.
@@ -140,7 +195,7 @@ impl Follower {
             self.greeted = true;
             let body = EventBody::StreamHello(HelloData { head_seq });
             let event = self.live(None, body, None);
-            self.waiting.push_back(Frame {
+            self.queue(Frame {
                 cursor: Some(self.cursor),
                 event,
             });
@@ -161,13 +216,13 @@ impl Follower {
     fn take_event(&mut self, from: Cursor, event: Event) -> Cursor {
         let mut cursor = from;
         let ends = ends(&event.body);
-        if let Some(ends) = ends {
+        if let Some(ends) = ends.filter(|_| self.lively) {
             let seen = self.seen.max(cursor.seq);
             let (turn, frames) = self.drafts.frames(self.follow.turn, seen, cursor.d, Some(&ends));
             for frame in frames {
                 cursor.d = frame.d;
                 let event = self.live(turn, frame.body, Some(cursor));
-                self.waiting.push_back(Frame {
+                self.queue(Frame {
                     cursor: Some(cursor),
                     event,
                 });
@@ -178,7 +233,7 @@ impl Follower {
             cursor.d = 0;
         }
         self.over = self.follow.turn.is_some() && event.turn_id == self.follow.turn && ends_turn(&event.body);
-        self.waiting.push_back(Frame {
+        self.queue(Frame {
             cursor: Some(cursor),
             event,
         });
@@ -187,6 +242,9 @@ impl Follower {
 
     /// Queues live frames that are new; `true` if there are any.
     fn take_drafts(&mut self) -> bool {
+        if !self.lively {
+            return false;
+        }
         let (turn, frames) = self.drafts.frames(self.follow.turn, self.seen, self.cursor.d, None);
         for frame in frames {
             let cursor = Cursor {
@@ -194,7 +252,7 @@ impl Follower {
                 d: frame.d,
             };
             let event = self.live(turn, frame.body, Some(cursor));
-            self.waiting.push_back(Frame {
+            self.queue(Frame {
                 cursor: Some(cursor),
                 event,
             });

@@ -5,6 +5,7 @@
 pub mod approval;
 pub mod call;
 pub mod event;
+pub mod event_types;
 pub mod grant;
 pub mod id;
 pub mod message;
@@ -12,4 +13,5 @@ pub mod principal;
 pub mod problem;
 pub mod record;
 pub mod session;
+pub mod tenant_event;
 pub mod turn;

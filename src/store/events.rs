@@ -68,6 +68,39 @@ impl Rows<'_> {
             limit.into(),
         ];
         let rows = self.conn.rows(SQL, &args).await?;
+        self.rendered(session, view, &rows).await.map(Some)
+    }
+
+    /// Events after `after` that a tenant's lists show, oldest first. `None`
+    /// when the session does not exist for this scope.
+    pub async fn list_events(
+        &mut self,
+        session: SessionId,
+        approvals_only: bool,
+        after: i64,
+        limit: u32,
+    ) -> Result<Option<Slice<Event>>, StoreError> {
+        const SQL: &str = "
+            select seq, turn_id, type, at, data from event
+            where tenant_id = $1 and session_id = $2 and seq > $3
+                and (type like 'approval.%' or ($4 = 0 and type like 'session.%'))
+            order by seq limit $5";
+        let Some(view) = self.session(session).await? else {
+            return Ok(None);
+        };
+        let args = [
+            self.tenant.into(),
+            session.into(),
+            after.into(),
+            Arg::Int(i64::from(approvals_only)),
+            limit.into(),
+        ];
+        let rows = self.conn.rows(SQL, &args).await?;
+        self.rendered(session, view, &rows).await.map(Some)
+    }
+
+    /// Joins the bodies of events, as far as a slice holds.
+    async fn rendered(&mut self, session: SessionId, view: Session, rows: &[Row]) -> Result<Slice<Event>, StoreError> {
         let mut stored: Vec<Stored> = rows.iter().map(stored).collect::<Result<_, _>>()?;
         let mut bodies = self.bodies(session, &stored).await?;
         bodies.session = Some(view);
@@ -75,7 +108,7 @@ impl Rows<'_> {
         stored.truncate(bodies.fits);
         let render = |event| bodies.render(session, event);
         let items = stored.iter().map(render).collect::<Result<_, _>>()?;
-        Ok(Some(Slice { items, cut }))
+        Ok(Slice { items, cut })
     }
 
     /// Loads bodies until the slice is full; `fits` says for how many events.
