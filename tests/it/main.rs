@@ -30,5 +30,6 @@ mod races;
 mod resume;
 mod sandbox;
 mod shutdown;
+mod steer;
 mod streams;
 mod tools;
