@@ -185,6 +185,11 @@ impl Said {
                     approval.id, approval.title
                 )))
             }
+            EventBody::StreamReset(_) => {
+                let detail = "the events of this turn are not kept any more; read its messages";
+                let line = self.line(&format!("[{detail}]"));
+                Piece::Broken(line, Box::new(Problem::new(ProblemCode::NotFound, detail)))
+            }
             EventBody::TurnCompleted(_) => Piece::Whole(self.last_line_break()),
             EventBody::TurnFailed(data) => {
                 let unknown = || Problem::new(ProblemCode::Internal, "the turn failed");

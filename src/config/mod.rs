@@ -17,6 +17,7 @@ mod nearest;
 mod node;
 mod openai;
 mod original;
+mod retention;
 mod section;
 mod server;
 mod store;
@@ -35,6 +36,7 @@ pub use layers::{Flags, Sources, process_environment};
 pub use log::{Format, Level, Log};
 pub use node::Origin;
 pub use openai::OpenAi;
+pub use retention::Retention;
 pub use section::Setting;
 pub use server::{Lease, Server};
 pub use store::Store;
@@ -58,6 +60,7 @@ pub struct Config {
     /// Commands that nobody is asked about: rule names, literal text or globs.
     pub command_allowlist: Vec<String>,
     pub terminal: Terminal,
+    pub retention: Retention,
     pub log: Log,
     pub platform_toolsets: PlatformToolsets,
     /// Keys of the original's configuration that mean nothing here.
@@ -95,6 +98,7 @@ impl Config {
             approvals: root.section("approvals", Approvals::read),
             command_allowlist: root.texts("command_allowlist"),
             terminal: root.section("terminal", Terminal::read),
+            retention: root.section("retention", Retention::read),
             log: root.section("log", Log::read),
             platform_toolsets: root.section("platform_toolsets", PlatformToolsets::read),
             ignored: Vec::new(),

@@ -12,7 +12,7 @@ use super::cursor::Cursor;
 use super::drafts::Item;
 use super::hub::{Hub, Reader};
 use crate::base::{Clock, Timestamp};
-use crate::model::event::{Event, EventBody, HeartbeatData, HelloData};
+use crate::model::event::{Event, EventBody, HeartbeatData, HelloData, ResetData};
 use crate::model::event_types::Types;
 use crate::model::id::{SessionId, TurnId};
 use crate::store::{BellReceiver, Scope, StoreError};
@@ -183,11 +183,11 @@ impl Follower {
                 let Some(record) = rows.session_record(session).await? else {
                     return Ok(None);
                 };
-                let events = rows.events(session, turn, after, PAGE).await?;
-                Ok(events.map(|events| (record.head_seq, events)))
+                let events = rows.events_and_gap(session, turn, after, PAGE).await?;
+                Ok(events.map(|(events, gap)| (record.head_seq, events, gap)))
             })
         });
-        let Some((head_seq, events)) = read.await? else {
+        let Some((head_seq, events, gap)) = read.await? else {
             return Ok(false);
         };
         self.behind = events.cut || events.items.len() == PAGE as usize;
@@ -201,6 +201,9 @@ impl Follower {
             });
         }
         let mut cursor = self.cursor;
+        if let Some(oldest_seq) = gap {
+            cursor = self.reset(oldest_seq);
+        }
         for event in events.items {
             cursor = self.take_event(cursor, event);
         }
@@ -210,6 +213,22 @@ impl Follower {
             head_seq.max(cursor.seq)
         };
         Ok(true)
+    }
+
+    /// Tells that events are not kept any more, and goes on behind them. A turn
+    /// of which none is kept is over.
+    fn reset(&mut self, oldest_seq: i64) -> Cursor {
+        let cursor = Cursor {
+            seq: oldest_seq - 1,
+            d: 0,
+        };
+        let event = self.live(None, EventBody::StreamReset(ResetData { oldest_seq }), Some(cursor));
+        self.queue(Frame {
+            cursor: Some(cursor),
+            event,
+        });
+        self.over = self.follow.turn.is_some();
+        cursor
     }
 
     /// Queues a durable event, after the live frames that must precede it.

@@ -55,6 +55,7 @@ impl Rows<'_> {
         const SQL: &str = "
             select seq, turn_id, type, at, data from event
             where tenant_id = $1 and session_id = $2 and seq > $3 and ($4 = 0 or turn_id = $5)
+                and seq >= (select oldest_seq from session where tenant_id = $1 and session_id = $2)
             order by seq limit $6";
         let Some(view) = self.session(session).await? else {
             return Ok(None);
@@ -69,6 +70,33 @@ impl Rows<'_> {
         ];
         let rows = self.conn.rows(SQL, &args).await?;
         self.rendered(session, view, &rows).await.map(Some)
+    }
+
+    /// As [`Rows::events`], with the first event that is kept where events after
+    /// `after` are not kept any more. A turn's are all kept or none is.
+    pub async fn events_and_gap(
+        &mut self,
+        session: SessionId,
+        turn: Option<TurnId>,
+        after: i64,
+        limit: u32,
+    ) -> Result<Option<(Slice<Event>, Option<i64>)>, StoreError> {
+        let Some(events) = self.events(session, turn, after, limit).await? else {
+            return Ok(None);
+        };
+        let next = events.items.first().map(|event| event.seq);
+        let whole = match turn {
+            Some(_) => next.is_some(),
+            None => next.is_some_and(|next| next == after.saturating_add(1)),
+        };
+        let oldest = match whole {
+            true => None,
+            false => self.oldest_seq(session).await?,
+        };
+        Ok(Some((
+            events,
+            oldest.filter(|oldest| after.saturating_add(1) < *oldest),
+        )))
     }
 
     /// Events after `after` that a tenant's lists show, oldest first. `None`

@@ -25,6 +25,7 @@ mod open;
 mod postgres;
 mod probe;
 pub mod process;
+mod retention;
 mod row;
 mod scope;
 pub mod sessions;

@@ -1,10 +1,12 @@
 //! Streams beside the spine's: of a tenant's lists, as plain text, filtered,
-//! opened with a token in the URL, and closed with the credential.
+//! opened with a token in the URL, closed with the credential, and of logs whose
+//! beginning is folded.
 
 mod credentials;
 mod filters;
 mod inbox;
 mod lists;
+mod retention;
 mod text;
 mod tokens;
 
