@@ -6,5 +6,6 @@ mod deaths;
 mod frozen;
 mod program;
 mod refusals;
+mod stalled;
 mod starts;
 mod stops;
