@@ -9,3 +9,4 @@ mod refusals;
 mod stalled;
 mod starts;
 mod stops;
+mod unlogged;

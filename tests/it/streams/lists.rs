@@ -1,14 +1,18 @@
 //! The stream of a tenant's sessions and approvals.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use hermes_server::live::lists::{FollowLists, ListFollower};
+use hermes_server::model::event::EventBody;
+use hermes_server::model::event_types::Types;
 use serde_json::{Value, json};
 
 use super::{through, types};
 use crate::api_rest::{Talk, decision_of};
 use crate::harness::http::Web;
-use crate::harness::on_both;
 use crate::harness::script::guarded;
+use crate::harness::{PATIENCE, on_both};
 
 /// What a page that shows a list of sessions does with the frames.
 #[derive(Default)]
@@ -111,6 +115,65 @@ fn approvals_are_told_beside_the_state_of_their_session() {
         assert_eq!(idle.data["data"]["session"]["required_actions"], json!([]));
         web.stop().await;
     });
+}
+
+/// A reader that takes nothing while more happens than is kept for it.
+#[test]
+fn a_reader_that_missed_changes_is_told_and_begins_anew() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let session = server.session().await.id;
+        server.turn(session, &guarded("a")).await;
+        server
+            .wait_for(session, |body| matches!(body, EventBody::TurnWaiting(_)))
+            .await;
+        let follow = FollowLists {
+            scope: server.scope.clone(),
+            inbox: true,
+            session: None,
+            status: None,
+            types: Types::default(),
+            heartbeat: Duration::from_secs(5),
+        };
+        let lists = FollowLists {
+            inbox: false,
+            ..follow.clone()
+        };
+        let mut inbox = follow.start(server.engine.clock().clone());
+        let mut lists = lists.start(server.engine.clock().clone());
+        for _ in 0..600 {
+            server.session().await;
+        }
+        let shown = names(&mut inbox, 6).await;
+        let beginning = ["approval.requested", "stream.ready"];
+        assert_eq!(shown[..1], ["stream.hello"]);
+        assert_eq!(shown[1..3], beginning);
+        assert_eq!(shown[3..4], ["stream.reset"]);
+        assert_eq!(shown[4..], beginning);
+        assert_eq!(names(&mut lists, 2).await, ["stream.hello", "stream.reset"]);
+        server.session().await;
+        // What is still kept comes in its order, the newest at last.
+        let newest = server.session().await.id;
+        loop {
+            let event = lists.next().await.unwrap().unwrap();
+            if event.session_id == Some(newest) {
+                break;
+            }
+        }
+        drop((inbox, lists));
+        server.stop().await;
+    });
+}
+
+async fn names(follower: &mut ListFollower, count: usize) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    while names.len() < count {
+        let event = tokio::time::timeout(PATIENCE, follower.next())
+            .await
+            .expect("an event in time");
+        names.push(event.unwrap().unwrap().body.name());
+    }
+    names
 }
 
 /// Every change of many sessions at once reaches a reader, each session's in

@@ -129,7 +129,7 @@ async fn streams_tell(talk: &Talk, web: &crate::harness::http::Web, oldest: i64)
         let path = talk.path(&format!("/stream?after={cursor}&types=turn.waiting"));
         let mut events = talk.client.stream(web, &path).await;
         let hello = events.next().await.unwrap();
-        assert_eq!(hello.id.unwrap().ends_with(&format!(".{d}")), true);
+        assert!(hello.id.unwrap().ends_with(&format!(".{d}")));
         let reset = events.next().await.unwrap();
         assert_eq!(
             (reset.event.as_str(), &reset.data["data"]),
