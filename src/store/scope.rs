@@ -80,6 +80,11 @@ impl Scope {
         self.tenant
     }
 
+    /// Whether rows of this user exist for the scope.
+    pub fn sees(&self, user: &str) -> bool {
+        self.user.as_ref().is_none_or(|own| own == user)
+    }
+
     pub fn store(&self) -> &Store {
         &self.store
     }

@@ -33,4 +33,5 @@ mod resume;
 mod sandbox;
 mod shutdown;
 mod steer;
+mod streams;
 mod tools;
