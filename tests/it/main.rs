@@ -24,6 +24,7 @@ mod floors;
 mod harness;
 mod http;
 mod isolation;
+mod leases;
 mod migrations;
 mod openapi;
 mod races;
