@@ -12,6 +12,7 @@
 )]
 #![allow(unreachable_pub, reason = "nothing is outside of a test binary")]
 
+mod answers;
 mod api_rest;
 mod binary;
 mod busy;
