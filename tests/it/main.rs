@@ -26,6 +26,7 @@ mod harness;
 mod http;
 mod isolation;
 mod leases;
+mod limits;
 mod migrations;
 mod openapi;
 mod races;
