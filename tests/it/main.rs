@@ -35,3 +35,4 @@ mod sandbox;
 mod shutdown;
 mod steer;
 mod tools;
+mod unconfined;
