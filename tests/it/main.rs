@@ -29,6 +29,7 @@ mod leases;
 mod limits;
 mod migrations;
 mod openapi;
+mod promises;
 mod races;
 mod resume;
 mod sandbox;
