@@ -99,6 +99,7 @@ mod tests {
             session_id: crate::model::id::SessionId::from_bits(1),
             user_id: "ada".to_owned(),
             status,
+            pending_steers: 0,
             stop_reason: None,
             input: Vec::new(),
             options: TurnOptions::default(),
