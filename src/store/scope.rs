@@ -32,7 +32,6 @@ pub struct Rows<'c> {
     pub(super) user: Option<String>,
     pub(super) once: Option<Once>,
     only_if: Precondition,
-    pub(super) key: Option<KeyId>,
     pub(super) clock: Clock,
 }
 
@@ -76,6 +75,10 @@ impl Scope {
         self
     }
 
+    pub fn key(&self) -> Option<KeyId> {
+        self.key
+    }
+
     pub fn tenant(&self) -> TenantId {
         self.tenant
     }
@@ -116,7 +119,7 @@ impl Scope {
     /// Makes the rows of this scope out of a transaction.
     fn opened(&self) -> impl for<'c> FnOnce(&'c mut Conn) -> Rows<'c> + Send + 'static {
         let (tenant, user, once) = (self.tenant, self.user.clone(), self.once.clone());
-        let (only_if, key) = (self.only_if.clone(), self.key);
+        let only_if = self.only_if.clone();
         let clock = self.store.clock().clone();
         move |conn| Rows {
             conn,
@@ -124,7 +127,6 @@ impl Scope {
             user,
             once,
             only_if,
-            key,
             clock,
         }
     }
