@@ -10,6 +10,7 @@ mod approvals;
 mod auth;
 mod check;
 mod error;
+mod files;
 mod kinds;
 mod layers;
 mod log;
@@ -31,6 +32,7 @@ pub use agent::Agent;
 pub use approvals::{Approvals, Mode, OnAsk, OnExpiry};
 pub use auth::{Auth, Jwt};
 pub use error::{ConfigError, Problem};
+pub use files::Files;
 pub use layers::{Flags, Sources, process_environment};
 pub use log::{Format, Level, Log};
 pub use node::Origin;
@@ -58,6 +60,7 @@ pub struct Config {
     /// Commands that nobody is asked about: rule names, literal text or globs.
     pub command_allowlist: Vec<String>,
     pub terminal: Terminal,
+    pub files: Files,
     pub log: Log,
     pub platform_toolsets: PlatformToolsets,
     /// Keys of the original's configuration that mean nothing here.
@@ -95,6 +98,7 @@ impl Config {
             approvals: root.section("approvals", Approvals::read),
             command_allowlist: root.texts("command_allowlist"),
             terminal: root.section("terminal", Terminal::read),
+            files: Files::read(root),
             log: root.section("log", Log::read),
             platform_toolsets: root.section("platform_toolsets", PlatformToolsets::read),
             ignored: Vec::new(),

@@ -34,6 +34,8 @@ pub struct SessionRecord {
     pub usage: Usage,
     /// JSON of the todo list.
     pub todo: String,
+    /// JSON of what the model was shown of files; empty before the first.
+    pub seen_files: String,
     pub cwd: Option<String>,
     /// The data directory that holds the session's files, once it has any.
     pub node_id: Option<NodeId>,
@@ -288,6 +290,8 @@ pub struct Writes {
     pub approvals: Vec<ApprovalUpdate>,
     pub new_grants: Vec<Grant>,
     pub used_grants: Vec<GrantId>,
+    /// What the session has seen of files, when that changed.
+    pub seen_files: Option<String>,
 }
 
 impl Writes {
@@ -304,5 +308,6 @@ impl Writes {
         self.approvals.extend(more.approvals);
         self.new_grants.extend(more.new_grants);
         self.used_grants.extend(more.used_grants);
+        self.seen_files = more.seen_files.or(self.seen_files.take());
     }
 }

@@ -53,7 +53,7 @@ impl Rows<'_> {
             self.use_grant(*grant, at).await?;
         }
         self.append(session, &writes.events, first, at).await?;
-        self.write_session(session, at).await?;
+        self.write_session(session, &writes.seen_files, at).await?;
         self.conn.ring(id);
         Ok(first)
     }

@@ -1,6 +1,7 @@
 //! The tools run for real: commands through the built binary, files in a
 //! workspace of their own.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use hermes_server::model::id::{CallId, SessionId, TenantId, TurnId};
 use hermes_server::model::session::ToolsetSelection;
 use hermes_server::tool::budget::Budget;
 use hermes_server::tool::registry::{Registry, Selection};
-use hermes_server::tool::{Call, Done, Host, HostSettings, Judged, Place, Tool, dispatch};
+use hermes_server::tool::{Call, Done, Host, HostSettings, Judged, Place, Tool, dispatch, file_views};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -28,6 +29,7 @@ struct Bench {
     hub: Hub,
     writer: Writer,
     cwd: PathBuf,
+    seen: RefCell<String>,
 }
 
 impl Bench {
@@ -41,6 +43,7 @@ impl Bench {
             data_dir: directory.clone(),
             terminal: Config::load(&Sources::default()).unwrap().terminal,
             variables: vec![("OPENAI_API_KEY".to_owned(), "not-for-commands".to_owned())],
+            files: Config::load(&Sources::default()).unwrap().files,
             home: "/home/alice".into(),
             agent_home: "/home/alice/.hermes".into(),
         });
@@ -58,6 +61,7 @@ impl Bench {
             tenant,
             session,
             clock,
+            seen: RefCell::default(),
             hub,
             writer,
         }
@@ -75,6 +79,7 @@ impl Bench {
             arguments,
             cwd: self.cwd.clone(),
             todo: "[]".to_owned(),
+            seen_files: self.seen_files(),
             pen: self.writer.pen(),
             cancel: CancellationToken::new(),
             clock: self.clock.clone(),
@@ -87,7 +92,15 @@ impl Bench {
     }
 
     async fn run(&self, tool: &str, arguments: Value) -> Done {
-        dispatch::run(self.tool(tool), self.call(arguments), Budget::default()).await
+        let done = dispatch::run(self.tool(tool), self.call(arguments), Budget::default()).await;
+        if let Some(seen) = file_views::after_call(&self.seen_files(), tool, &done.writes.files) {
+            self.seen.replace(seen);
+        }
+        done
+    }
+
+    fn seen_files(&self) -> String {
+        self.seen.borrow().clone()
     }
 
     /// Runs a command and goes where it ended.

@@ -11,4 +11,5 @@ mod read_file;
 mod similar;
 mod syntax;
 mod target;
+mod warning;
 mod write_file;
