@@ -359,3 +359,62 @@ async fn a_result_too_long_for_the_model_can_be_read_in_parts() {
     let (done, _) = bench.terminal(json!({"command": format!("wc -l < {path}")})).await;
     assert_eq!(read(&done)["output"], "7999");
 }
+
+/// Whether the machine has the program where commands look for it.
+fn is_there(program: &str) -> bool {
+    ["/usr/local/bin", "/usr/bin", "/bin"]
+        .iter()
+        .any(|directory| PathBuf::from(directory).join(program).exists())
+}
+
+/// A real archive, made by another program than ours where there is one.
+#[tokio::test]
+async fn the_text_of_documents_is_read_page_by_page() {
+    let bench = Bench::new().await;
+    let cells: Vec<Value> = (1..=3)
+        .map(|number| json!({"cell_type": "code", "metadata": {}, "outputs": [], "source": [format!("x = {number}")]}))
+        .collect();
+    let notebook = json!({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}).to_string();
+    std::fs::write(bench.root().join("a.ipynb"), &notebook).unwrap();
+    let page = read(
+        &bench
+            .run("read_file", json!({"path": "a.ipynb", "offset": 4, "limit": 2}))
+            .await,
+    );
+    assert_eq!(page["extracted_document"], true);
+    assert_eq!(page["content"], "4|# %% cell 2 [code]\n5|x = 2");
+    assert_eq!(
+        (&page["total_lines"], &page["file_size"]),
+        (&json!(9), &json!(notebook.len()))
+    );
+    std::fs::write(bench.root().join("broken.ipynb"), "{\"cells\": 7}\n").unwrap();
+    let page = read(&bench.run("read_file", json!({"path": "broken.ipynb"})).await);
+    assert_eq!(
+        (&page["content"], page.get("extracted_document")),
+        (&json!("1|{\"cells\": 7}"), None)
+    );
+    std::fs::write(bench.root().join("broken.docx"), "no archive").unwrap();
+    let refused = read(&bench.run("read_file", json!({"path": "broken.docx"})).await);
+    assert!(
+        refused["error"].as_str().unwrap().contains("is a binary file"),
+        "{refused}"
+    );
+    if !is_there("python3") {
+        return;
+    }
+    let make = "import zipfile\nwith zipfile.ZipFile('b.docx', 'w', zipfile.ZIP_DEFLATED) as z:\n  \
+        z.writestr('word/document.xml', '<w:document><w:body><w:p><w:r><w:t>from afar</w:t></w:r></w:p></w:body>\
+        </w:document>')";
+    let made = bench
+        .run(
+            "terminal",
+            json!({"command": format!("python3 - <<'END'\n{make}\nEND")}),
+        )
+        .await;
+    assert!(!made.failed, "{}", made.result);
+    let page = read(&bench.run("read_file", json!({"path": "b.docx"})).await);
+    assert_eq!(
+        (&page["content"], &page["extracted_document"]),
+        (&json!("1|from afar"), &json!(true))
+    );
+}

@@ -6,6 +6,7 @@
 
 mod binary;
 mod display;
+mod extract;
 mod page;
 mod read_file;
 mod similar;

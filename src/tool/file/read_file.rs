@@ -5,6 +5,8 @@
 //! once it is open, the file that links led to. Lines that the model has seen
 //! and that did not change since are not shown again.
 
+use std::fs::File;
+use std::io::Seek;
 use std::path::{Path, PathBuf};
 
 use futures::future::BoxFuture;
@@ -12,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::page::{self, Bounds, Content, Page, Range};
 use super::target::{self, Answer, Answered, Target, error};
-use super::{binary, display, similar};
+use super::{binary, display, extract, similar};
 use crate::environment::FileError;
 use crate::guard::file_access::Refusal;
 use crate::guard::redact::{Mode, redact};
@@ -41,7 +43,8 @@ impl Tool for ReadFile {
             emoji: "📖",
             description: "Reads a text file, a page at a time. Every line comes as `number|text`; the number and the \
                 bar are not part of the file. Use this instead of cat, head or tail. Long files: go on with `offset` \
-                as the result says. Images and other binary files cannot be read.",
+                as the result says. The text of notebooks (.ipynb), documents (.docx) and \
+                spreadsheets (.xlsx) is taken out of them. Images and other binary files cannot be read.",
             requires_env: &[],
             // Stored results are read with this tool; storing its own would go in circles.
             result_limit: ResultLimit::Unlimited,
@@ -108,7 +111,9 @@ async fn read(call: &Call) -> Answer {
     if let Err(device @ Refusal::Device(_)) = refusal {
         return Err(error(device));
     }
-    if binary::has_binary_extension(&target.path) {
+    let document = extract::Kind::of(&target.path);
+    let is_binary = binary::has_binary_extension(&target.path);
+    if is_binary && document.is_none() {
         return Err(not_text(&target).await);
     }
     refusal.map_err(error)?;
@@ -139,10 +144,17 @@ async fn read(call: &Call) -> Answer {
         page_chars: call.host.files.page_chars,
     };
     let cancel = call.cancel.clone();
-    let scan = move || page::read(file, range, bounds, || cancel.is_cancelled());
-    match blocking(scan).await.map_err(error)? {
+    let scan = move || scan(file, document, range, bounds, &|| cancel.is_cancelled());
+    let (content, is_extracted) = blocking(scan).await.map_err(error)?;
+    if is_binary && !is_extracted {
+        return Err(not_text(&target).await);
+    }
+    match content {
         Content::Text(page) => {
             let mut fields = shown(&page, range, stamp.bytes);
+            if is_extracted {
+                fields.insert("extracted_document".to_owned(), json!(true));
+            }
             if let Repeat::Often(times) = repeat {
                 fields.insert("_warning".to_owned(), json!(often(times)));
             }
@@ -153,6 +165,29 @@ async fn read(call: &Call) -> Answer {
             "is_binary": true,
             "file_size": stamp.bytes,
         })),
+    }
+}
+
+/// A page of the file, and whether it is of the text that was taken out of a
+/// document. What turns out to be no such document is read as it is.
+fn scan(
+    mut file: File,
+    document: Option<extract::Kind>,
+    range: Range,
+    bounds: Bounds,
+    is_stopped: &dyn Fn() -> bool,
+) -> std::io::Result<(Content, bool)> {
+    let text = match document {
+        Some(kind) => kind.text(file.try_clone()?, is_stopped),
+        None => return Ok((page::read(file, range, bounds, is_stopped)?, false)),
+    };
+    match text {
+        Ok(text) => Ok((page::read(text.as_bytes(), range, bounds, is_stopped)?, true)),
+        Err(_) => {
+            // The copy shares its place in the file.
+            file.rewind()?;
+            Ok((page::read(file, range, bounds, is_stopped)?, false))
+        }
     }
 }
 
