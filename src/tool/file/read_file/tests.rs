@@ -1,3 +1,5 @@
+//! Reading for real, in a workspace of its own.
+
 use super::*;
 use crate::environment::Parents;
 use crate::tool::testing::Bench;

@@ -1,3 +1,6 @@
+//! Writing for real, in a workspace of its own. Checkers need the binary: they are
+//! tested with it.
+
 use super::*;
 use crate::tool::testing::Bench;
 
