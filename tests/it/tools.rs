@@ -367,6 +367,94 @@ fn is_there(program: &str) -> bool {
         .any(|directory| PathBuf::from(directory).join(program).exists())
 }
 
+#[tokio::test]
+async fn a_program_that_was_written_is_checked_where_there_is_a_checker() {
+    let bench = Bench::new().await;
+    for (program, name, good, bad) in [
+        ("python3", "a.py", "x = [1]\n", "def f(:\n"),
+        ("node", "a.js", "let x = [1];\n", "let x = ;\n"),
+        ("tsc", "a.ts", "let x: number = 1;\n", "let x: = 1;\n"),
+        ("go", "a.go", "package a\n", "package\n"),
+        ("rustfmt", "a.rs", "fn a() {}\n", "fn a( {}\n"),
+    ] {
+        let lint = async |content: &str| {
+            let done = bench.run("write_file", json!({"path": name, "content": content})).await;
+            assert!(!done.failed, "{}", done.result);
+            assert_eq!(std::fs::read_to_string(bench.root().join(name)).unwrap(), content);
+            read(&done)["lint"].clone()
+        };
+        let (good, bad) = (lint(good).await, lint(bad).await);
+        if is_there(program) {
+            assert_eq!(good, json!({"status": "ok"}), "{name}");
+            assert_eq!(bad["status"], "error", "{name}: {bad}");
+            assert!(!bad["output"].as_str().unwrap().is_empty());
+        } else {
+            assert_eq!(bad["status"], "skipped", "{name}: {bad}");
+            assert!(
+                bad["message"].as_str().unwrap().contains("is not available here"),
+                "{bad}"
+            );
+        }
+    }
+    let done = bench
+        .run("write_file", json!({"path": "a.txt", "content": "def f(:\n"}))
+        .await;
+    assert_eq!(read(&done).get("lint"), None);
+}
+
+#[tokio::test]
+async fn only_faults_that_were_not_there_before_are_told() {
+    if !is_there("python3") {
+        return;
+    }
+    let bench = Bench::new().await;
+    // No shell takes a name for a command.
+    let name = "a b'; touch sneaked; '$(touch sneaked).py";
+    let lint = async |content: &str| {
+        let done = bench.run("write_file", json!({"path": name, "content": content})).await;
+        read(&done)["lint"].clone()
+    };
+    let first = lint("def f(:\n").await;
+    assert!(first["output"].as_str().unwrap().starts_with("line 1: "), "{first}");
+    let again = lint("def f(:\n\n").await;
+    assert_eq!((&again["status"], again.get("output")), (&json!("ok"), None), "{again}");
+    let other = lint("x = 1\ndef f(:\n").await;
+    assert!(other["output"].as_str().unwrap().starts_with("line 2: "), "{other}");
+    assert!(!bench.root().join("sneaked").exists());
+}
+
+/// The checker reads the file and nothing else of the workspace.
+#[tokio::test]
+async fn a_check_runs_nothing_that_the_workspace_holds() {
+    let bench = Bench::new().await;
+    let spy = "import os\nopen(os.path.join(os.path.expanduser('~'), 'ran'), 'w')\n";
+    for name in ["ast.py", "sitecustomize.py", "usercustomize.py", "codecs.py"] {
+        std::fs::write(bench.root().join(name), spy).unwrap();
+    }
+    bench.run("write_file", json!({"path": "a.py", "content": spy})).await;
+    assert!(!bench.root().join("ran").exists());
+}
+
+/// So many brackets would take a parser in this process down with its stack.
+#[tokio::test]
+async fn text_that_kills_a_checker_harms_nobody() {
+    let bench = Bench::new().await;
+    for name in ["deep.py", "deep.js"] {
+        let content = "(".repeat(900_000);
+        let done = bench.run("write_file", json!({"path": name, "content": content})).await;
+        let lint = &read(&done)["lint"];
+        assert!(
+            ["error", "skipped"].contains(&lint["status"].as_str().unwrap()),
+            "{name}: {lint}"
+        );
+    }
+    let content = "(".repeat(1 << 20);
+    let done = bench
+        .run("write_file", json!({"path": "long.py", "content": content}))
+        .await;
+    assert_eq!(read(&done)["lint"]["message"], "the file is too long to be checked");
+}
+
 /// A real archive, made by another program than ours where there is one.
 #[tokio::test]
 async fn the_text_of_documents_is_read_page_by_page() {

@@ -7,6 +7,7 @@
 mod binary;
 mod display;
 mod extract;
+mod lint;
 mod page;
 mod read_file;
 mod similar;

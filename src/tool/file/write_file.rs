@@ -12,6 +12,7 @@ use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
 use super::display;
+use super::lint::{LINTED_BYTES, Linter};
 use super::syntax::Syntax;
 use super::target::{self, Answer, Answered, Target, error};
 use super::warning::warning;
@@ -111,13 +112,13 @@ async fn write(call: &Call) -> Answer {
     done.map_err(|failed| target.failed(&failed))?;
     let landed = Landed::of(&target).await;
     let seen = FileViews::parse(&call.seen_files);
+    let lint = lint(call, &target, &landed, existing.before).await;
     let mut fields = Map::new();
     let mut put = |name: &str, value: Value| drop(fields.insert(name.to_owned(), value));
     put("bytes_written", json!(written));
     put("dirs_created", json!(dirs_created));
-    if let Some(syntax) = Syntax::of(&target.path) {
-        let message = format!("well-formed {}", syntax.name());
-        put("lint", json!({"status": "ok", "message": message}));
+    if let Some(lint) = lint {
+        put("lint", lint);
     }
     put("resolved_path", json!(landed.path));
     put("files_modified", json!([landed.path]));
@@ -128,6 +129,20 @@ async fn write(call: &Call) -> Answer {
         fields: Value::Object(fields),
         news: landed.news(),
     })
+}
+
+/// What is said of the new content: data was checked before it was written, and
+/// programs are checked where they lie.
+async fn lint(call: &Call, target: &Target, landed: &Landed, before: Option<Vec<u8>>) -> Option<Value> {
+    if let Some(syntax) = Syntax::of(&target.path) {
+        let message = format!("well-formed {}", syntax.name());
+        return Some(json!({"status": "ok", "message": message}));
+    }
+    let linter = Linter::of(&landed.path)?;
+    if landed.stamp.is_none_or(|stamp| LINTED_BYTES as u64 <= stamp.bytes) {
+        return Some(json!({"status": "skipped", "message": "the file is too long to be checked"}));
+    }
+    Some(linter.field(call, target, &landed.path, before).await)
 }
 
 /// Models drop the content of a long call more often than they mean to write
@@ -182,6 +197,8 @@ struct Existing {
     has_crlf: bool,
     /// Which file it is and in what state, if there is one.
     replaced: Option<(FileKey, Stamp)>,
+    /// Its content, where a checker will want to compare.
+    before: Option<Vec<u8>>,
 }
 
 impl Existing {
@@ -194,10 +211,11 @@ impl Existing {
         let real = target::real_path(&file, &target.path);
         target.may_write_opened(&real)?;
         let stamp = target::stamp(&file).map_err(error)?;
+        let is_linted = Linter::of(&real).is_some();
         let read = move || {
             let mut start = Vec::new();
             // A character has at most four bytes.
-            let bytes = 4 * LOOKED_AT_CHARS;
+            let bytes = if is_linted { LINTED_BYTES } else { 4 * LOOKED_AT_CHARS };
             file.take(bytes as u64).read_to_end(&mut start).map(|_| start)
         };
         let start = tokio::task::spawn_blocking(read).await.map_err(error)?.map_err(error)?;
@@ -206,6 +224,7 @@ impl Existing {
             has_bom: text.starts_with(BOM),
             has_crlf: first_chars(&text, LOOKED_AT_CHARS).contains("\r\n"),
             replaced: Some((FileKey::of(&real), stamp)),
+            before: (is_linted && start.len() < LINTED_BYTES).then_some(start),
         })
     }
 
