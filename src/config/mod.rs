@@ -13,6 +13,7 @@ mod error;
 mod files;
 mod kinds;
 mod layers;
+mod limits;
 mod log;
 mod nearest;
 mod node;
@@ -34,6 +35,7 @@ pub use auth::{Auth, Jwt};
 pub use error::{ConfigError, Problem};
 pub use files::Files;
 pub use layers::{Flags, Sources, process_environment};
+pub use limits::{Limit, Limits, Quota};
 pub use log::{Format, Level, Log};
 pub use node::Origin;
 pub use openai::OpenAi;
@@ -59,6 +61,7 @@ pub struct Config {
     pub approvals: Approvals,
     /// Commands that nobody is asked about: rule names, literal text or globs.
     pub command_allowlist: Vec<String>,
+    pub limits: Limits,
     pub terminal: Terminal,
     pub files: Files,
     pub log: Log,
@@ -97,6 +100,7 @@ impl Config {
             agent: root.section("agent", Agent::read),
             approvals: root.section("approvals", Approvals::read),
             command_allowlist: root.texts("command_allowlist"),
+            limits: root.section("limits", Limits::read),
             terminal: root.section("terminal", Terminal::read),
             files: Files::read(root),
             log: root.section("log", Log::read),

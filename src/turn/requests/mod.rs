@@ -5,6 +5,7 @@
 mod answers;
 mod approvals;
 mod batch;
+mod conditions;
 mod queue;
 mod sessions;
 mod steer;

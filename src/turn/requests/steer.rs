@@ -57,5 +57,6 @@ pub(super) async fn steer(
         created,
         carried,
         begun: false,
+        slot: None,
     }))
 }
