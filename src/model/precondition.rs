@@ -107,6 +107,7 @@ mod tests {
             created_at: crate::base::Timestamp(0),
             started_at: None,
             finished_at: None,
+            pending_steers: 0,
         })
     }
 
