@@ -163,6 +163,7 @@ pub async fn open_host(config: &Config, around: &Surroundings) -> Result<Host, H
         exec_program: around.exec_program.clone(),
         data_dir: config.server.data_dir.clone(),
         terminal: config.terminal.clone(),
+        files: config.files.clone(),
         deny: config.approvals.deny.clone(),
         variables: around.environment.clone(),
         agent_home: home.join(".hermes"),

@@ -87,6 +87,7 @@ fn every_named_variable_reaches_its_key() {
         ("OPENAI_BASE_URL", "http://localhost:9/v1/"),
         ("OPENAI_API_KEY", "123456"),
         ("HERMES_MODEL", "small"),
+        ("HERMES_WRITE_SAFE_ROOT", "/srv/a:/srv/b"),
         ("HERMES_API_KEY", "0123456789abcdef"),
         ("API_SERVER_KEY", "fedcba9876543210"),
     ];
@@ -95,8 +96,12 @@ fn every_named_variable_reaches_its_key() {
     assert_eq!(config.openai.base_url.as_deref(), Some("http://localhost:9/v1"));
     assert_eq!(config.openai.api_key.unwrap().expose(), "123456");
     assert_eq!(config.model.as_deref(), Some("small"));
+    assert_eq!(
+        config.terminal.write_safe_root,
+        ["/srv/a", "/srv/b"].map(std::path::PathBuf::from)
+    );
     assert_eq!(config.auth.api_key.unwrap().expose(), "0123456789abcdef");
-    let original = load("", &environment[5..]).unwrap();
+    let original = load("", &environment[6..]).unwrap();
     assert_eq!(original.auth.api_key.unwrap().expose(), "fedcba9876543210");
 }
 
@@ -169,6 +174,10 @@ fn every_kind_of_key_refuses_what_it_does_not_take() {
         "auth: {api_key: 'sixteen chars but spaces'}",
         "auth: {jwt: {hs256_secret: 'less than thirty-two bytes'}}",
         "terminal: {readable_paths: [relative]}",
+        "terminal: {write_safe_root: '/srv:relative'}",
+        "file_read_max_chars: 999",
+        "tool_output: {max_lines: 2001}",
+        "tool_output: {max_line_length: 79}",
         "terminal: {backend: docker}",
         "approvals: {mode: loud}",
         "approvals: {timeout: -1}",
@@ -219,6 +228,8 @@ approvals: {mode: manual, timeout: 60, cron_mode: deny}
 command_allowlist: ['recursive delete']
 security: {tirith_enabled: true}
 platform_toolsets: {cli: [hermes-cli], api_server: [web, file]}
+file_read_max_chars: 50000
+tool_output: {max_bytes: 50000, max_lines: 1000}
 mcp_servers: {}
 ";
     let config = load(yaml, &[]).unwrap();
@@ -228,6 +239,7 @@ mcp_servers: {}
     assert_eq!(config.approvals.timeout, Some(Duration::from_secs(60)));
     assert_eq!(config.command_allowlist, ["recursive delete"]);
     assert_eq!(config.platform_toolsets.api_server, ["web", "file"]);
+    assert_eq!((config.files.page_chars, config.files.max_lines), (50_000, 1_000));
     let mut ignored = config.ignored;
     ignored.sort();
     assert_eq!(
@@ -244,6 +256,7 @@ mcp_servers: {}
             "security",
             "terminal.container_cpu",
             "terminal.cwd",
+            "tool_output.max_bytes",
             "toolsets",
         ]
     );

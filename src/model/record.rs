@@ -36,6 +36,8 @@ pub struct SessionRecord {
     pub usage: Usage,
     /// JSON of the todo list.
     pub todo: String,
+    /// JSON of what the model was shown of files; empty before the first.
+    pub seen_files: String,
     pub cwd: Option<String>,
     /// The data directory that holds the session's files, once it has any.
     pub node_id: Option<NodeId>,
@@ -302,6 +304,8 @@ pub struct Writes {
     /// Model calls that were made.
     pub usage: Vec<UsageRecord>,
     pub budget_grants: Vec<BudgetGrant>,
+    /// What the session has seen of files, when that changed.
+    pub seen_files: Option<String>,
 }
 
 impl Writes {
@@ -320,5 +324,6 @@ impl Writes {
         self.used_grants.extend(more.used_grants);
         self.usage.extend(more.usage);
         self.budget_grants.extend(more.budget_grants);
+        self.seen_files = more.seen_files.or(self.seen_files.take());
     }
 }

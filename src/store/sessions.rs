@@ -72,7 +72,7 @@ impl Rows<'_> {
             update session set head_seq = head_seq
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null
             returning session_id, user_id, model, instructions, preset, toolsets, environment, approvals, status,
-                head_seq, next_position, active_turn_id, usage, todo, cwd, node_id, deleted_at";
+                head_seq, next_position, active_turn_id, usage, todo, seen_files, cwd, node_id, deleted_at";
         self.locked(SQL, id).await
     }
 
@@ -83,7 +83,7 @@ impl Rows<'_> {
             update session set head_seq = head_seq
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)
             returning session_id, user_id, model, instructions, preset, toolsets, environment, approvals, status,
-                head_seq, next_position, active_turn_id, usage, todo, cwd, node_id, deleted_at";
+                head_seq, next_position, active_turn_id, usage, todo, seen_files, cwd, node_id, deleted_at";
         self.locked(SQL, id).await
     }
 
@@ -97,7 +97,7 @@ impl Rows<'_> {
     pub async fn session_record(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
         const SQL: &str = "
             select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, status,
-                head_seq, next_position, active_turn_id, usage, todo, cwd, node_id, deleted_at
+                head_seq, next_position, active_turn_id, usage, todo, seen_files, cwd, node_id, deleted_at
             from session
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null";
         let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
@@ -109,7 +109,7 @@ impl Rows<'_> {
     pub async fn session_record_even_deleted(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
         const SQL: &str = "
             select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, status,
-                head_seq, next_position, active_turn_id, usage, todo, cwd, node_id, deleted_at
+                head_seq, next_position, active_turn_id, usage, todo, seen_files, cwd, node_id, deleted_at
             from session
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)";
         let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
@@ -117,11 +117,17 @@ impl Rows<'_> {
         row.map(|row| self.record(&row)).transpose()
     }
 
-    /// Writes back what the lock's holder changed.
-    pub(super) async fn write_session(&mut self, session: &SessionRecord, at: Timestamp) -> Result<(), StoreError> {
+    /// Writes back what the lock's holder changed. What the session has seen of
+    /// files is long, so it is only written when it is `seen_files`.
+    pub(super) async fn write_session(
+        &mut self,
+        session: &SessionRecord,
+        seen_files: &Option<String>,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
         const SQL: &str = "
             update session set status = $3, head_seq = $4, next_position = $5, active_turn_id = $6, usage = $7,
-                todo = $8, cwd = $9, updated_at = $10, node_id = $11
+                todo = $8, cwd = $9, updated_at = $10, node_id = $11, seen_files = coalesce($12, seen_files)
             where tenant_id = $1 and session_id = $2";
         let args = [
             self.tenant.into(),
@@ -135,6 +141,7 @@ impl Rows<'_> {
             Arg::from(&session.cwd),
             at.into(),
             session.node_id.into(),
+            Arg::from(seen_files),
         ];
         self.conn.execute(SQL, &args).await?;
         Ok(())
@@ -324,6 +331,7 @@ impl Rows<'_> {
             active_turn_id: row.opt_id("active_turn_id")?,
             usage: row.json("usage")?,
             todo: row.text("todo")?,
+            seen_files: row.text("seen_files")?,
             cwd: row.opt_text("cwd")?,
             node_id: row.opt_id("node_id")?,
             deleted_at: row.opt_timestamp("deleted_at")?,

@@ -54,7 +54,7 @@ impl Rows<'_> {
             self.use_grant(*grant, at).await?;
         }
         self.append(session, &writes.events, first, at).await?;
-        self.write_session(session, at).await?;
+        self.write_session(session, &writes.seen_files, at).await?;
         // Last: many sessions share the sums.
         self.add_usage(&writes.usage).await?;
         self.add_budget_grants(id, &writes.budget_grants).await?;

@@ -22,6 +22,7 @@ mod crash;
 mod decisions;
 mod engine;
 mod failures;
+mod files;
 mod floors;
 mod harness;
 mod http;

@@ -84,6 +84,7 @@ impl Engine {
             active_turn_id: None,
             usage: Usage::default(),
             todo: "[]".to_owned(),
+            seen_files: String::new(),
             cwd,
             node_id: None,
             deleted_at: None,

@@ -410,6 +410,7 @@ fn session(clock: &Clock) -> SessionRecord {
         active_turn_id: None,
         usage: Usage::default(),
         todo: "[]".to_owned(),
+        seen_files: String::new(),
         cwd: None,
         node_id: None,
         deleted_at: None,

@@ -83,7 +83,7 @@ fn happen(game: &mut Game, happening: Happening, number: usize) {
             if let Some(id) = running(game).get(place).copied() {
                 let writes = ToolWrites {
                     cwd: moves.then(|| format!("/data/work/{number}")),
-                    todo: None,
+                    ..ToolWrites::default()
                 };
                 game.step(|step| step.results(vec![(id, Done { writes, ..done("r") })]));
             }
