@@ -15,7 +15,7 @@ use crate::provider::{Answer, Call, Finish};
 use crate::turn::next::{Next, next};
 
 /// A budget of the turn in tokens.
-async fn bounded(limit: u64) -> Game {
+pub(super) async fn bounded(limit: u64) -> Game {
     let mut game = Game::new().await;
     let (scope, unit) = (BudgetScope::Turn, BudgetUnit::Tokens);
     game.rules.budgets.ceilings = vec![Ceiling { scope, unit, limit }];
