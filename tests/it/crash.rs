@@ -27,10 +27,10 @@ struct Script {
     /// A second turn, queued behind the first.
     queued: Option<&'static str>,
     cancel: bool,
-    /// The turn's budget; each time it is used up somebody grants more.
-    max_tokens: Option<u64>,
     /// A message for the turn while it runs, or a turn of its own behind it.
     steer: Option<&'static str>,
+    /// The turn's budget; each time it is used up somebody grants more.
+    max_tokens: Option<u64>,
     /// Files that count how often their command ran.
     marks: &'static [&'static str],
 }
@@ -41,8 +41,8 @@ fn scripts() -> Vec<Script> {
         text: String::new(),
         queued: None,
         cancel: false,
-        max_tokens: None,
         steer: None,
+        max_tokens: None,
         marks: &[],
     };
     let reads = "/tool read_file {\"path\": \"x\"}\n/tool read_file {\"path\": \"y\"}";
@@ -72,19 +72,19 @@ fn scripts() -> Vec<Script> {
             ..scripts_base("approvals")
         },
         Script {
+            name: "steered",
+            text: format!("{}\n{}\n/then\n/say done", mark("a"), guarded("b")),
+            steer: Some("and mind the gap"),
+            marks: &["a", "b"],
+            ..scripts_base("steered")
+        },
+        Script {
             name: "budget",
             text: format!("{}\n/then\n{}\n/then\n/say done", mark("a"), mark("b")),
             queued: Some("/say second"),
             max_tokens: Some(60),
             marks: &["a", "b"],
             ..scripts_base("budget")
-        },
-        Script {
-            name: "steered",
-            text: format!("{}\n{}\n/then\n/say done", mark("a"), guarded("b")),
-            steer: Some("and mind the gap"),
-            marks: &["a", "b"],
-            ..scripts_base("steered")
         },
         Script {
             name: "cancel",
@@ -102,8 +102,8 @@ fn scripts_base(name: &'static str) -> Script {
         text: String::new(),
         queued: None,
         cancel: false,
-        max_tokens: None,
         steer: None,
+        max_tokens: None,
         marks: &[],
     }
 }

@@ -27,6 +27,7 @@ mod http;
 mod isolation;
 mod migrations;
 mod openapi;
+mod promises;
 mod races;
 mod resume;
 mod sandbox;

@@ -6,6 +6,7 @@ mod answers;
 mod approvals;
 mod batch;
 mod budgets;
+mod conditions;
 mod queue;
 mod sessions;
 mod steer;

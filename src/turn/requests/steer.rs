@@ -52,5 +52,6 @@ pub(super) async fn steer(
         created,
         carried,
         begun: false,
+        slot: None,
     }))
 }
