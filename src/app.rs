@@ -12,6 +12,7 @@ use crate::base::Clock;
 use crate::config::{Config, Mode, OnAsk, OnExpiry};
 use crate::live::hub::Hub;
 use crate::model::approval;
+use crate::model::budget::BudgetUnit;
 use crate::model::id::TenantId;
 use crate::model::session::ApprovalMode;
 use crate::provider::retry::Policy;
@@ -68,6 +69,7 @@ impl App {
     /// earlier process of this data directory left are taken over at once.
     pub async fn start(config: &Config, around: Surroundings) -> Result<Self, StartError> {
         let data_dir = &config.server.data_dir;
+        warn_of_missing_prices(config);
         let store = open_store(config, &around).await?;
         let node = Node::claim(data_dir, &around.clock)?;
         let tenant = tenants::ensure_default(&store).await?;
@@ -128,6 +130,14 @@ impl App {
         self.tasks.close();
         self.tasks.wait().await;
         self.engine.store().close().await;
+    }
+}
+
+/// Without prices no ceiling of cost is ever reached.
+fn warn_of_missing_prices(config: &Config) {
+    let mut ceilings = config.budgets.ceilings.iter();
+    if config.usage.prices.0.is_empty() && ceilings.any(|own| own.unit == BudgetUnit::CostNanos) {
+        tracing::warn!("a budget of cost is set, but `usage.prices` is empty: no call will ever cost anything");
     }
 }
 

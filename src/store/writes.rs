@@ -56,8 +56,9 @@ impl Rows<'_> {
         self.append(session, &writes.events, first, at).await?;
         self.write_session(session, &writes.seen_files, at).await?;
         // Last: many sessions share the sums.
-        self.add_usage(&writes.usage).await?;
-        self.add_budget_grants(id, &writes.budget_grants).await?;
+        if !writes.usage.is_empty() || !writes.budget_grants.is_empty() {
+            Box::pin(self.add_spending(id, writes)).await?;
+        }
         self.conn.ring(id);
         if let Some(notice) = Notice::of(session, &writes.events, first) {
             self.conn.notify(notice);
