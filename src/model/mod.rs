@@ -11,5 +11,8 @@ pub mod message;
 pub mod principal;
 pub mod problem;
 pub mod record;
+pub mod sampling;
+pub mod search;
 pub mod session;
+pub mod transfer;
 pub mod turn;

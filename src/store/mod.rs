@@ -25,6 +25,8 @@ mod probe;
 pub mod process;
 mod row;
 mod scope;
+pub mod search;
+mod session_list;
 pub mod sessions;
 mod slice;
 mod sqlite;
@@ -35,6 +37,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod transcript;
+pub mod transfer;
 mod turns;
 mod writes;
 
@@ -54,6 +57,7 @@ pub use once::{Earlier, Once};
 pub use probe::{Fate, Probe};
 pub use row::{Arg, Row};
 pub use scope::{Rows, Scope};
+pub use session_list::{Archived, SessionFilter};
 pub use slice::Slice;
 
 /// Where the rows live.

@@ -29,5 +29,6 @@ mod openapi;
 mod races;
 mod resume;
 mod sandbox;
+mod sessions;
 mod shutdown;
 mod tools;

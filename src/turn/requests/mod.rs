@@ -2,15 +2,21 @@
 //! cancelled, approvals answered. Each is one transaction under the session's
 //! lock, checked there and nowhere before.
 
+mod adopt;
 mod answers;
 mod approvals;
+mod archive;
 mod batch;
+mod fork;
+mod import;
 mod queue;
 mod sessions;
 mod supersede;
 mod turns;
 
 pub use batch::{BatchOutcome, BatchRequest};
+pub use fork::{ForkPoint, ForkSession};
+pub use import::ImportSession;
 
 use super::commit::Carried;
 use super::engine::Engine;
@@ -19,6 +25,7 @@ use crate::model::approval::Choice;
 use crate::model::id::TenantId;
 use crate::model::message::Part;
 use crate::model::problem::{Problem, ProblemCode};
+use crate::model::sampling::Sampling;
 use crate::model::session::{ApprovalPolicy, EnvironmentSpec, Metadata, ToolsetSelection};
 use crate::model::turn::{OnBusy, Turn, TurnOptions, TurnStatus};
 use crate::store::{Earlier, Rows, StoreError};
@@ -48,6 +55,7 @@ pub struct CreateSession {
     pub toolsets: ToolsetSelection,
     pub environment: EnvironmentSpec,
     pub approvals: ApprovalPolicy,
+    pub sampling: Sampling,
     pub metadata: Metadata,
 }
 

@@ -3,6 +3,7 @@
 use crate::base::Timestamp;
 use serde_json::json;
 
+use super::sessions::is_choice_of;
 use super::supersede::supersede;
 use super::{CreatedTurn, NewTurn};
 use super::{EngineError, Verdict, earlier};
@@ -38,7 +39,7 @@ impl Engine {
         let full = self.settings().max_executing <= self.executing();
         let engine = self.clone();
         let id = TurnId::new(self.clock());
-        let (on_busy, turn) = (new.on_busy, new_record(id, session_id, new, self.clock().now()));
+        let (on_busy, mut turn) = (new.on_busy, new_record(id, session_id, new, self.clock().now()));
         let created = scope.write("create_turn", move |mut rows| {
             Box::pin(async move {
                 if let Some(earlier) = earlier(&mut rows).await? {
@@ -47,6 +48,10 @@ impl Engine {
                 let Some(session) = rows.lock_session(session_id).await? else {
                     return Ok(Err(EngineError::NotFound("session")));
                 };
+                *turn.options.sampling = std::mem::take(&mut *turn.options.sampling).or(&session.sampling);
+                if let Err(refused) = is_choice_of(&engine.scene(&session, &turn).tools, &turn.options.sampling) {
+                    return Ok(Err(refused));
+                }
                 if let Some(active) = session.active_turn_id {
                     if let Some(problem) = busy(&mut rows, &session, active, on_busy).await? {
                         return Ok(Err(EngineError::Refused(problem)));
