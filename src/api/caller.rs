@@ -15,6 +15,7 @@ use crate::store::{self, across_tenants, tenants};
 
 use super::auth::api_key;
 use super::failure::Failure;
+use super::rate;
 use super::state::ApiState;
 
 /// The user of keys that name none.
@@ -55,12 +56,13 @@ impl FromRequestParts<ApiState> for Caller {
             ));
         }
         tracing::Span::current().record("tenant", tracing::field::display(principal.tenant));
-        let scope = state.store.scope(principal.tenant);
+        let scope = state.store.scope(principal.tenant).by_key(principal.key);
         let scope = if principal.sees_whole_tenant() {
             scope
         } else {
             scope.of_user(principal.user.clone())
         };
+        rate::count(state, parts, &principal, &scope).await?;
         Ok(Self { principal, scope })
     }
 }

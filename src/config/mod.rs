@@ -12,6 +12,7 @@ mod check;
 mod error;
 mod kinds;
 mod layers;
+mod limits;
 mod log;
 mod nearest;
 mod node;
@@ -32,6 +33,7 @@ pub use approvals::{Approvals, Mode, OnAsk, OnExpiry};
 pub use auth::{Auth, Jwt};
 pub use error::{ConfigError, Problem};
 pub use layers::{Flags, Sources, process_environment};
+pub use limits::{Limit, Limits, Quota};
 pub use log::{Format, Level, Log};
 pub use node::Origin;
 pub use openai::OpenAi;
@@ -57,6 +59,7 @@ pub struct Config {
     pub approvals: Approvals,
     /// Commands that nobody is asked about: rule names, literal text or globs.
     pub command_allowlist: Vec<String>,
+    pub limits: Limits,
     pub terminal: Terminal,
     pub log: Log,
     pub platform_toolsets: PlatformToolsets,
@@ -94,6 +97,7 @@ impl Config {
             agent: root.section("agent", Agent::read),
             approvals: root.section("approvals", Approvals::read),
             command_allowlist: root.texts("command_allowlist"),
+            limits: root.section("limits", Limits::read),
             terminal: root.section("terminal", Terminal::read),
             log: root.section("log", Log::read),
             platform_toolsets: root.section("platform_toolsets", PlatformToolsets::read),

@@ -104,6 +104,9 @@ pub struct MessageLine {
     /// Of a result: the call, which is the next one without a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
+    /// It came while its turn ran.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub steered: bool,
     pub created_at: Timestamp,
 }
 

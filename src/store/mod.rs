@@ -6,6 +6,7 @@
 //! COMMIT and never before it.
 
 pub mod across_tenants;
+mod admission;
 pub mod approvals;
 mod bell;
 pub mod claims_across_tenants;
@@ -23,6 +24,7 @@ mod open;
 mod postgres;
 mod probe;
 pub mod process;
+mod reach;
 mod row;
 mod scope;
 pub mod search;
@@ -50,11 +52,13 @@ use futures::future::BoxFuture;
 use crate::base::{Clock, Secret};
 use crate::model::id::TenantId;
 
+pub use admission::Executing;
 pub use bell::{Bell, BellReceiver};
 pub use conn::Conn;
 pub use error::{Cause, StoreError};
 pub use once::{Earlier, Once};
 pub use probe::{Fate, Probe};
+pub use reach::{Reached, reach};
 pub use row::{Arg, Row};
 pub use scope::{Rows, Scope};
 pub use session_list::{Archived, SessionFilter};

@@ -16,10 +16,10 @@ use crate::model::session::{Session, SessionStatus};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Archived {
-    /// Only what was not.
-    False,
     /// Only what was.
     True,
+    /// Only what was not.
+    False,
     All,
 }
 

@@ -62,7 +62,8 @@ impl Rows<'_> {
         turn: Option<TurnId>,
     ) -> Result<Vec<Remembered>, StoreError> {
         const ONE: &str = "
-            select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at
+            select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at,
+                steered
             from message where tenant_id = $1 and session_id = $2 and position = $3";
         const MOST: usize = 64;
         let (mut found, mut bytes, mut turn) = (Vec::new(), 0, turn);

@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::admission::Ceilings;
 use super::state::State;
 use super::world::{Rules, World};
 use super::{owner, run};
@@ -49,7 +50,7 @@ pub struct Settings {
     pub allowlist: Vec<String>,
     /// How long a commit is retried while the store is away.
     pub store_retry: Duration,
-    pub max_executing: usize,
+    pub ceilings: Ceilings,
 }
 
 /// A cheap handle; clones are the same engine.
@@ -97,6 +98,9 @@ pub struct Parts {
     /// Every process sees the same data directory (`server.data_dir_shared`).
     pub shared: bool,
 }
+
+/// Less than that of any turn that somebody owns.
+const UNCLAIMED: i64 = 0;
 
 /// A turn whose owner task lives in this process.
 struct Running {
@@ -179,9 +183,28 @@ impl Engine {
         self.0.draining.is_cancelled()
     }
 
-    /// Turns with an owner task here.
+    /// Turns with an owner task here, or about to get one.
     pub fn executing(&self) -> usize {
         self.running().len()
+    }
+
+    /// Keeps a place for a turn that has no owner task yet; where there is none,
+    /// the limit.
+    pub(super) fn keep_place(&self, turn: TurnId, limit: Option<u32>) -> Result<(), u32> {
+        let mut running = self.running();
+        if let Some(limit) = limit.filter(|limit| *limit as usize <= running.len()) {
+            return Err(limit);
+        }
+        running.entry(turn).or_insert(Running { epoch: UNCLAIMED });
+        Ok(())
+    }
+
+    /// Gives up the place of a turn that got no owner task.
+    pub(super) fn free(&self, turn: TurnId) {
+        let mut running = self.running();
+        if running.get(&turn).is_some_and(|running| running.epoch == UNCLAIMED) {
+            running.remove(&turn);
+        }
     }
 
     /// Whether this process runs the turn at this epoch.

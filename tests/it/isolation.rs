@@ -22,11 +22,11 @@ const SHARED: [(&str, &str); 2] = [
 ];
 
 /// Text forms of ids by prefix.
-type Ids = BTreeMap<&'static str, String>;
+pub type Ids = BTreeMap<&'static str, String>;
 
 /// One thing of each kind, all of one user.
-struct World {
-    ids: Ids,
+pub struct World {
+    pub ids: Ids,
     /// Text that only this user knows.
     secret: &'static str,
 }
@@ -35,7 +35,7 @@ const SECRET: &str = "the-owner-wrote-this";
 
 impl World {
     /// A session with a grant in force and a turn that waits for an approval.
-    async fn of(web: &Web, owner: &Client) -> Self {
+    pub async fn of(web: &Web, owner: &Client) -> Self {
         let new = json!({"title": SECRET, "external_id": SECRET});
         let session = owner.post("/v1/sessions", &new).await.expect(201)["id"].clone();
         let session = session.as_str().unwrap().to_owned();
@@ -117,7 +117,7 @@ fn kinds(operation: &Operation) -> Vec<(String, String)> {
 }
 
 /// The path with ids put in; names of shared things stay what is no name.
-fn filled(operation: &Operation, ids: &Ids) -> String {
+pub fn filled(operation: &Operation, ids: &Ids) -> String {
     let named = kinds(operation).into_iter();
     let path = named.fold(operation.path.clone(), |path, (name, kind)| {
         let id = ids
@@ -125,7 +125,16 @@ fn filled(operation: &Operation, ids: &Ids) -> String {
             .unwrap_or_else(|| panic!("no `{kind}` in the test's world"));
         path.replace(&format!("{{{name}}}"), id)
     });
-    format!("{path}?{}", asked(operation))
+    match asked(operation) {
+        asked if asked.is_empty() => path,
+        asked => format!("{path}?{asked}"),
+    }
+}
+
+/// A path with one parameter more.
+pub fn with(path: &str, parameter: &str) -> String {
+    let mark = if path.contains('?') { '&' } else { '?' };
+    format!("{path}{mark}{parameter}")
 }
 
 /// The parameters that a query cannot be without, with a part of what only the
@@ -139,7 +148,7 @@ fn asked(operation: &Operation) -> String {
 
 /// The least body that the operation's schema allows; of lines the example, as a
 /// text.
-fn body(document: &Value, operation: &Operation) -> Option<Value> {
+pub fn body(document: &Value, operation: &Operation) -> Option<Value> {
     let lines = &operation.body["requestBody"]["content"]["application/x-ndjson"]["example"];
     if lines.is_string() {
         return Some(lines.clone());
@@ -148,7 +157,7 @@ fn body(document: &Value, operation: &Operation) -> Option<Value> {
     Some(least(document, schema))
 }
 
-fn least(document: &Value, schema: &Value) -> Value {
+pub fn least(document: &Value, schema: &Value) -> Value {
     if let Some(reference) = schema["$ref"].as_str() {
         let name = reference.rsplit('/').next().unwrap();
         // An id of the right form that names nothing.
@@ -183,7 +192,7 @@ fn least(document: &Value, schema: &Value) -> Value {
 }
 
 /// What the operation answers; of a stream that it begins, the head.
-async fn call(client: &Client, operation: &Operation, path: &str, body: Option<&Value>) -> Answer {
+pub async fn call(client: &Client, operation: &Operation, path: &str, body: Option<&Value>) -> Answer {
     let method = Method::from_bytes(operation.method.as_bytes()).unwrap();
     let mut request = client.request(method, path);
     match body {
@@ -221,7 +230,7 @@ fn plain(answer: &Answer) -> Value {
     problem
 }
 
-fn closed(document: &Value) -> Vec<Operation> {
+pub fn closed(document: &Value) -> Vec<Operation> {
     let mut all = operations(document);
     all.retain(|operation| !operation.is_open());
     all
@@ -355,7 +364,7 @@ async fn foreign(web: &Web, document: &Value, operation: &Operation, world: &Wor
             answer.body
         );
         if has_parameter(operation, "session_id") {
-            let filtered = format!("{theirs}&session_id={}", world.ids["ses"]);
+            let filtered = with(&theirs, &format!("session_id={}", world.ids["ses"]));
             let answer = call(other, operation, &filtered, None).await.expect(200);
             assert_eq!(answer["data"], json!([]), "{}", operation.id);
         }

@@ -191,6 +191,7 @@ fn message_line(message: MessageRecord, calls: Vec<CallRecord>) -> MessageLine {
         finish_reason: message.finish_reason,
         tool_calls: calls.into_iter().map(call_line).collect(),
         tool_call_id: message.call_id.map(|id| id.to_string()),
+        steered: message.steered,
         created_at: message.created_at,
     }
 }

@@ -213,6 +213,7 @@ async fn turns_of(
             turn.stop_reason = Some(StopReason::Superseded);
             (turn.error, turn.finished_at) = (None, Some(engine.clock().now()));
         }
+        turn.steers.clear();
         (turn.owner, turn.active_since, turn.cancel_reason) = (None, None, None);
         turns.push(turn);
     }

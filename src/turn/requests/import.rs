@@ -8,7 +8,7 @@ use super::sessions::{stored, taken};
 use super::{CreateSession, EngineError, Verdict, earlier};
 use crate::model::id::{CallId, MessageId, SessionId, TurnId};
 use crate::model::problem::{Problem, ProblemCode};
-use crate::model::record::{CallRecord, MessageRecord, Progress, TurnRecord};
+use crate::model::record::{CallRecord, MessageRecord, TurnRecord};
 use crate::model::session::Session;
 use crate::model::transfer::{CallLine, MessageLine, TurnLine};
 use crate::store::{Scope, StoreError};
@@ -70,6 +70,7 @@ impl Engine {
                     reasoning: message.reasoning,
                     finish_reason: message.finish_reason,
                     call_id: message.tool_call_id.and_then(|id| ids.get(&id).copied()),
+                    steered: message.steered,
                     created_at: message.created_at,
                 });
                 position += 1;
@@ -80,29 +81,17 @@ impl Engine {
 }
 
 fn turn_record(turn_id: TurnId, session_id: SessionId, user: &str, turn: TurnLine) -> TurnRecord {
+    let made = turn.created_at;
+    let record = TurnRecord::queued(turn_id, session_id, user.to_owned(), turn.input, turn.options, made);
     TurnRecord {
-        turn_id,
-        session_id,
-        user_id: user.to_owned(),
         status: turn.status,
         stop_reason: turn.stop_reason,
-        input: turn.input,
-        options: turn.options,
-        owner: None,
         epoch: 1,
-        step: 0,
-        cancel_reason: None,
-        progress: Progress::default(),
         usage: turn.usage,
         error: turn.error,
-        active_ms: 0,
-        active_since: None,
-        created_at: turn.created_at,
         started_at: turn.started_at,
         finished_at: turn.finished_at,
-        first_seq: 0,
-        last_seq: None,
-        queue_place: 0,
+        ..record
     }
 }
 
