@@ -224,6 +224,9 @@ fn settings(config: &Config) -> Settings {
         },
         allow_permanent: config.approvals.allow_permanent,
         allowlist: config.command_allowlist.clone(),
+        budgets: config.budgets.clone(),
+        prices: config.usage.prices.clone(),
+        currency: config.usage.currency.clone(),
         store_retry: config.store.retry,
         ceilings: Ceilings {
             server: config.limits.server.executing_turns,

@@ -20,6 +20,7 @@ mod openai;
 mod original;
 mod section;
 mod server;
+mod spending;
 mod store;
 mod terminal;
 mod toolsets;
@@ -39,10 +40,12 @@ pub use node::Origin;
 pub use openai::OpenAi;
 pub use section::Setting;
 pub use server::{Lease, Server};
+pub use spending::Usage;
 pub use store::Store;
 pub use terminal::{Isolation, Terminal};
 pub use toolsets::PlatformToolsets;
 
+use crate::model::budget::Budgets;
 use section::{Findings, Section};
 
 /// Everything the server was told, and what it assumes where it was told nothing.
@@ -60,6 +63,8 @@ pub struct Config {
     /// Commands that nobody is asked about: rule names, literal text or globs.
     pub command_allowlist: Vec<String>,
     pub limits: Limits,
+    pub usage: Usage,
+    pub budgets: Budgets,
     pub terminal: Terminal,
     pub log: Log,
     pub platform_toolsets: PlatformToolsets,
@@ -98,6 +103,8 @@ impl Config {
             approvals: root.section("approvals", Approvals::read),
             command_allowlist: root.texts("command_allowlist"),
             limits: root.section("limits", Limits::read),
+            usage: root.section("usage", Usage::read),
+            budgets: root.section("budgets", spending::read_budgets),
             terminal: root.section("terminal", Terminal::read),
             log: root.section("log", Log::read),
             platform_toolsets: root.section("platform_toolsets", PlatformToolsets::read),

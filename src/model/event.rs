@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::approval::Approval;
+use super::budget::Budget;
 use super::call::ToolCall;
 use super::id::{CallId, MessageId, SessionId, TurnId};
 use super::message::Message;
@@ -72,6 +73,10 @@ pub enum EventType {
     ApprovalCancelled,
     #[serde(rename = "usage.updated")]
     UsageUpdated,
+    #[serde(rename = "budget.warning")]
+    BudgetWarning,
+    #[serde(rename = "budget.exceeded")]
+    BudgetExceeded,
     #[serde(rename = "todo.updated")]
     TodoUpdated,
     #[serde(rename = "model.retrying")]
@@ -110,6 +115,8 @@ impl EventType {
             Self::ApprovalSuperseded => "approval.superseded",
             Self::ApprovalCancelled => "approval.cancelled",
             Self::UsageUpdated => "usage.updated",
+            Self::BudgetWarning => "budget.warning",
+            Self::BudgetExceeded => "budget.exceeded",
             Self::TodoUpdated => "todo.updated",
             Self::ModelRetrying => "model.retrying",
         }
@@ -206,6 +213,11 @@ pub struct UsageData {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct BudgetData {
+    pub budget: Budget,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TodoData {
     #[schema(value_type = Vec<Object>)]
     pub todos: serde_json::Value,
@@ -297,6 +309,10 @@ pub enum EventBody {
     ApprovalCancelled(ApprovalData),
     #[serde(rename = "usage.updated")]
     UsageUpdated(UsageData),
+    #[serde(rename = "budget.warning")]
+    BudgetWarning(BudgetData),
+    #[serde(rename = "budget.exceeded")]
+    BudgetExceeded(BudgetData),
     #[serde(rename = "todo.updated")]
     TodoUpdated(TodoData),
     #[serde(rename = "model.retrying")]
@@ -351,6 +367,8 @@ impl EventBody {
             Self::ApprovalSuperseded(_) => "approval.superseded",
             Self::ApprovalCancelled(_) => "approval.cancelled",
             Self::UsageUpdated(_) => "usage.updated",
+            Self::BudgetWarning(_) => "budget.warning",
+            Self::BudgetExceeded(_) => "budget.exceeded",
             Self::TodoUpdated(_) => "todo.updated",
             Self::ModelRetrying(_) => "model.retrying",
             Self::MessageStarted(_) => "message.started",

@@ -3,6 +3,7 @@
 //! API documents is what the engine keeps. Nothing here knows SQL or HTTP.
 
 pub mod approval;
+pub mod budget;
 pub mod call;
 pub mod event;
 pub mod grant;
@@ -17,4 +18,5 @@ pub mod search;
 pub mod session;
 pub mod transfer;
 pub mod turn;
+pub mod usage;
 pub mod version;

@@ -41,6 +41,7 @@ mod tests;
 mod transcript;
 pub mod transfer;
 mod turns;
+pub mod usage;
 mod writes;
 
 use std::path::PathBuf;

@@ -36,6 +36,13 @@ pub struct Rows<'c> {
     pub(super) clock: Clock,
 }
 
+impl Rows<'_> {
+    /// Rows of every user of the tenant exist for this scope.
+    pub fn sees_whole_tenant(&self) -> bool {
+        self.user.is_none()
+    }
+}
+
 impl Store {
     /// All rows of a tenant.
     pub fn scope(&self, tenant: TenantId) -> Scope {

@@ -19,10 +19,12 @@ use super::{owner, run};
 use crate::base::Clock;
 use crate::live::hub::Hub;
 use crate::model::approval::{OnAsk, OnExpiry};
+use crate::model::budget::{BudgetScope, BudgetUnit, Budgets};
 use crate::model::grant::Grant;
 use crate::model::id::{NodeId, ProcessId, SessionId, TenantId, TurnId};
 use crate::model::record::{SessionRecord, TurnRecord};
 use crate::model::session::ApprovalMode;
+use crate::model::usage::Prices;
 use crate::provider::Provider;
 use crate::provider::retry::Policy;
 use crate::store::Store;
@@ -48,6 +50,10 @@ pub struct Settings {
     pub on_expiry: OnExpiry,
     pub allow_permanent: bool,
     pub allowlist: Vec<String>,
+    pub budgets: Budgets,
+    pub prices: Prices,
+    /// What prices and costs are in.
+    pub currency: String,
     /// How long a commit is retried while the store is away.
     pub store_retry: Duration,
     pub ceilings: Ceilings,
@@ -347,7 +353,11 @@ impl Engine {
                 .approval_timeout
                 .map_or(0, |timeout| i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX)),
         };
-        let limit = turn.options.limits.max_steps.unwrap_or(u32::MAX);
+        let limits = &turn.options.limits;
+        let limit = limits.max_steps.unwrap_or(u32::MAX);
+        let mut budgets = settings.budgets.clone();
+        budgets.narrow(BudgetScope::Turn, BudgetUnit::Tokens, limits.max_tokens);
+        budgets.narrow(BudgetScope::Turn, BudgetUnit::CostNanos, limits.max_cost_nanos);
         Rules {
             max_steps: settings.max_steps.min(limit),
             mode: policy.mode.unwrap_or(settings.mode),
@@ -361,6 +371,7 @@ impl Engine {
             on_expiry: policy.on_expiry.unwrap_or(settings.on_expiry),
             allow_permanent: settings.allow_permanent,
             allowlist: settings.allowlist.clone(),
+            budgets,
         }
     }
 

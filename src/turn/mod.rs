@@ -6,6 +6,7 @@
 //! predecessor would have: recovery is nothing special.
 
 pub mod admission;
+mod budgets;
 mod calls;
 mod commit;
 pub mod engine;

@@ -14,6 +14,7 @@
 
 mod api_rest;
 mod binary;
+mod budgets;
 mod busy;
 mod cases;
 mod crash;

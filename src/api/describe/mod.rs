@@ -45,7 +45,7 @@ const fn tag(name: &'static str, about: &'static str, writing: Scope) -> Tag {
     }
 }
 
-const TAGS: [Tag; 8] = [
+const TAGS: [Tag; 9] = [
     tag(
         "sessions",
         "Conversations with their settings, messages and events.",
@@ -66,6 +66,7 @@ const TAGS: [Tag; 8] = [
         "Standing permissions that earlier answers gave.",
         Scope::GrantsWrite,
     ),
+    tag("usage", "What models took and cost.", Scope::SessionsRead),
     Tag {
         reading: Scope::KeysWrite,
         ..tag("keys", "API keys.", Scope::KeysWrite)

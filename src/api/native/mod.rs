@@ -24,6 +24,7 @@ mod streams;
 mod tools;
 mod transfer;
 mod turns;
+mod usage;
 
 use utoipa_axum::router::OpenApiRouter;
 
@@ -41,6 +42,7 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
         .merge(approvals::routes())
         .merge(decisions::routes())
         .merge(grants::routes())
+        .merge(usage::routes())
         .merge(keys::routes())
         .merge(tools::routes())
         .merge(models::routes())

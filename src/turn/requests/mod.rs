@@ -7,6 +7,7 @@ mod answers;
 mod approvals;
 mod archive;
 mod batch;
+mod budgets;
 mod conditions;
 mod fork;
 mod import;

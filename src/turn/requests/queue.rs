@@ -31,12 +31,7 @@ impl Engine {
                     Ok(found) => found,
                     Err(refused) => return Ok(Err(refused)),
                 };
-                let state = State {
-                    session,
-                    turn,
-                    calls: Vec::new(),
-                    approvals: Vec::new(),
-                };
+                let state = State::fresh(session, turn);
                 let carried = commit::carry_out(&mut rows, &engine, state, None, |step| {
                     step.edit_queued(patch.input, patch.metadata);
                 });

@@ -67,12 +67,7 @@ impl Engine {
                     Ok(slot) => slot,
                     Err(full) => return Ok(Err(EngineError::Refused(full))),
                 };
-                let state = State {
-                    session,
-                    turn,
-                    calls: Vec::new(),
-                    approvals: Vec::new(),
-                };
+                let state = State::fresh(session, turn);
                 let carried = commit::carry_out(&mut rows, &engine, state, None, |step| step.begin_new()).await?;
                 rows.remember(&id).await?;
                 Ok(Ok(Made {
@@ -269,12 +264,7 @@ pub(super) async fn enqueue(
     session: SessionRecord,
     turn: TurnRecord,
 ) -> Result<Made, StoreError> {
-    let state = State {
-        session,
-        turn,
-        calls: Vec::new(),
-        approvals: Vec::new(),
-    };
+    let state = State::fresh(session, turn);
     let carried = commit::carry_out(rows, engine, state, None, |step| step.enqueue()).await?;
     Ok(Made::of(carried, false))
 }
@@ -344,12 +334,7 @@ pub(super) async fn stop(
     let head = session.head_seq;
     match status {
         TurnStatus::Queued => {
-            let state = State {
-                session,
-                turn,
-                calls: Vec::new(),
-                approvals: Vec::new(),
-            };
+            let state = State::fresh(session, turn);
             commit::carry_out(rows, engine, state, None, |step| {
                 step.drop_queued(Outcome::stopped(reason));
             })
@@ -371,12 +356,7 @@ pub(super) async fn stop(
                 cancel_reason: Some(reason),
                 ..turn
             };
-            let state = State {
-                session,
-                turn,
-                calls: Vec::new(),
-                approvals: Vec::new(),
-            };
+            let state = State::fresh(session, turn);
             Ok(Carried {
                 state,
                 promoted: None,
@@ -385,12 +365,7 @@ pub(super) async fn stop(
             })
         }
         _ => {
-            let state = State {
-                session,
-                turn,
-                calls: Vec::new(),
-                approvals: Vec::new(),
-            };
+            let state = State::fresh(session, turn);
             Ok(Carried {
                 state,
                 promoted: None,
