@@ -30,6 +30,7 @@ pub(super) struct ListFilter {
     status: Option<SessionStatus>,
     /// Whether archived sessions are listed: `false` unless the filter names one
     /// by its `external_id`.
+    #[param(inline)]
     archived: Option<Archived>,
 }
 

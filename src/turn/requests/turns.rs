@@ -244,7 +244,7 @@ async fn behind(
         },
         _ => None,
     };
-    let made = supersede(rows, engine, session, active, turn, reason).await?;
+    let made = Box::pin(supersede(rows, engine, session, active, turn, reason)).await?;
     let created = CreatedTurn {
         turn: made.new.view(),
         first_seq: made.first_seq,
