@@ -9,7 +9,7 @@ use super::budget::BudgetGrant;
 use super::call::{CallStatus, Effect, ToolCall};
 use super::event::EventType;
 use super::grant::Grant;
-use super::id::{ApprovalId, CallId, GrantId, MessageId, NodeId, ProcessId, SessionId, TenantId, TurnId};
+use super::id::{ApprovalId, CallId, GrantId, KeyId, MessageId, NodeId, ProcessId, SessionId, TenantId, TurnId};
 use super::message::{FinishReason, Message, Part, Role};
 use super::problem::Problem;
 use super::sampling::Sampling;
@@ -89,6 +89,8 @@ pub struct TurnRecord {
     pub turn_id: TurnId,
     pub session_id: SessionId,
     pub user_id: String,
+    /// The stored key that the turn was asked for with, if it was.
+    pub key_id: Option<KeyId>,
     pub status: TurnStatus,
     pub stop_reason: Option<StopReason>,
     pub input: Vec<Part>,
@@ -132,6 +134,7 @@ impl TurnRecord {
             turn_id,
             session_id,
             user_id,
+            key_id: None,
             status: TurnStatus::Queued,
             stop_reason: None,
             input,

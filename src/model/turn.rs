@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::approval::OnAsk;
 use super::budget::BudgetUnit;
-use super::id::{SessionId, TurnId};
+use super::id::{KeyId, SessionId, TurnId};
 use super::message::Part;
 use super::problem::Problem;
 use super::sampling::Sampling;
@@ -191,6 +191,8 @@ pub struct Steer {
     /// Of the turn that it becomes if the active one ends first.
     pub turn_id: TurnId,
     pub user_id: String,
+    #[serde(default)]
+    pub key_id: Option<KeyId>,
     pub input: Vec<Part>,
     pub options: TurnOptions,
     pub created_at: Timestamp,

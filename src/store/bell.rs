@@ -9,6 +9,8 @@ use tokio::sync::watch;
 
 use crate::model::id::SessionId;
 
+use super::notices::{Notice, Notices};
+
 /// A cheap handle; clones ring the same bell.
 #[derive(Clone, Debug)]
 pub struct Bell(Arc<Shared>);
@@ -18,6 +20,14 @@ struct Shared {
     /// One channel for each session that somebody listens to.
     sessions: Mutex<HashMap<SessionId, watch::Sender<()>>>,
     any: watch::Sender<()>,
+    notices: Notices,
+}
+
+/// What one commit has to say.
+#[derive(Debug, Default)]
+pub(super) struct Rings {
+    pub(super) sessions: Vec<SessionId>,
+    pub(super) notices: Vec<Notice>,
 }
 
 /// Rings of one session since the subscription or the last wait.
@@ -35,6 +45,7 @@ impl Bell {
         Self(Arc::new(Shared {
             sessions: Mutex::default(),
             any,
+            notices: Notices::default(),
         }))
     }
 
@@ -56,6 +67,16 @@ impl Bell {
     /// Changes on every commit that rang for any session.
     pub fn subscribe_all(&self) -> watch::Receiver<()> {
         self.0.any.subscribe()
+    }
+
+    /// Where whole tenants are listened to.
+    pub fn notices(&self) -> &Notices {
+        &self.0.notices
+    }
+
+    pub(super) fn ring_all(&self, rings: Rings) {
+        self.ring(&rings.sessions);
+        self.0.notices.publish(rings.notices);
     }
 
     pub(super) fn ring(&self, sessions: &[SessionId]) {

@@ -10,13 +10,15 @@ use sqlx::{Database, Encode, Transaction, Type};
 
 use crate::model::id::SessionId;
 
+use super::bell::Rings;
+use super::notices::Notice;
 use super::{Arg, Kind, Row, StoreError};
 
 /// What the work of a read or a write gets.
 #[derive(Debug)]
 pub struct Conn {
     link: Link,
-    rings: Vec<SessionId>,
+    rings: Rings,
     failed: bool,
 }
 
@@ -32,7 +34,7 @@ impl Conn {
     pub(super) fn new(link: Link) -> Self {
         Self {
             link,
-            rings: Vec::new(),
+            rings: Rings::default(),
             failed: false,
         }
     }
@@ -79,12 +81,17 @@ impl Conn {
 
     /// Remembers to ring for `session` once this transaction is committed.
     pub fn ring(&mut self, session: SessionId) {
-        if !self.rings.contains(&session) {
-            self.rings.push(session);
+        if !self.rings.sessions.contains(&session) {
+            self.rings.sessions.push(session);
         }
     }
 
-    pub(super) fn take_rings(&mut self) -> Vec<SessionId> {
+    /// Remembers to tell the tenant's lists once this transaction is committed.
+    pub(super) fn notify(&mut self, notice: Notice) {
+        self.rings.notices.push(notice);
+    }
+
+    pub(super) fn take_rings(&mut self) -> Rings {
         std::mem::take(&mut self.rings)
     }
 

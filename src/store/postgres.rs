@@ -126,7 +126,7 @@ impl Database {
             }
         };
         if matches!(outcome, Ok(()) | Err(StoreError::Unclear(_))) {
-            self.hooks.bell.ring(&rings);
+            self.hooks.bell.ring_all(rings);
         }
         verdict.tell(outcome);
     }

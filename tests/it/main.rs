@@ -12,6 +12,7 @@
 )]
 #![allow(unreachable_pub, reason = "nothing is outside of a test binary")]
 
+mod answers;
 mod api_rest;
 mod binary;
 mod budgets;
@@ -25,6 +26,8 @@ mod floors;
 mod harness;
 mod http;
 mod isolation;
+mod leases;
+mod limits;
 mod migrations;
 mod openapi;
 mod promises;
@@ -34,4 +37,6 @@ mod sandbox;
 mod sessions;
 mod shutdown;
 mod steer;
+mod streams;
 mod tools;
+mod unconfined;

@@ -20,7 +20,10 @@ mod new_turn;
 mod search;
 mod session_list;
 mod sessions;
+mod stream_filter;
+mod stream_tokens;
 mod streams;
+mod tenant_streams;
 mod tools;
 mod transfer;
 mod turns;
@@ -38,6 +41,8 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
         .merge(search::routes())
         .merge(history::routes())
         .merge(streams::routes())
+        .merge(tenant_streams::routes())
+        .merge(stream_tokens::routes())
         .merge(turns::routes())
         .merge(approvals::routes())
         .merge(decisions::routes())
