@@ -12,6 +12,7 @@ use super::grant::Grant;
 use super::id::{ApprovalId, CallId, GrantId, KeyId, MessageId, NodeId, ProcessId, SessionId, TenantId, TurnId};
 use super::message::{FinishReason, Message, Part, Role};
 use super::problem::Problem;
+use super::sampling::Sampling;
 use super::session::{ApprovalPolicy, EnvironmentSpec, SessionStatus, ToolsetSelection};
 use super::turn::{CancelReason, Steer, StopReason, Turn, TurnOptions, TurnStatus, Usage};
 use super::usage::{Foreseen, UsageRecord};
@@ -29,6 +30,8 @@ pub struct SessionRecord {
     pub toolsets: ToolsetSelection,
     pub environment: EnvironmentSpec,
     pub approvals: ApprovalPolicy,
+    /// Of turns that say nothing else.
+    pub sampling: Box<Sampling>,
     pub status: SessionStatus,
     pub head_seq: i64,
     pub next_position: i64,

@@ -251,6 +251,7 @@ impl Bodies {
         Ok(match event.kind {
             T::SessionCreated => EventBody::SessionCreated(self.session(event)?),
             T::SessionUpdated => EventBody::SessionUpdated(self.session(event)?),
+            T::SessionArchived => EventBody::SessionArchived(self.session(event)?),
             T::SessionStatus => EventBody::SessionStatus(self.session(event)?),
             T::TurnQueued => EventBody::TurnQueued(self.turn(data)?),
             T::TurnStarted => EventBody::TurnStarted(self.turn(data)?),

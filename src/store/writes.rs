@@ -35,6 +35,7 @@ impl Rows<'_> {
         for message in &writes.messages {
             self.add_message(session, message).await?;
         }
+        self.index_messages(session, &writes.messages).await?;
         for call in &writes.new_calls {
             self.add_call(session, call).await?;
         }

@@ -35,6 +35,7 @@ mod promises;
 mod races;
 mod resume;
 mod sandbox;
+mod sessions;
 mod shutdown;
 mod steer;
 mod streams;

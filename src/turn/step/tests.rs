@@ -404,6 +404,7 @@ fn session(clock: &Clock) -> SessionRecord {
         toolsets: ToolsetSelection::default(),
         environment: EnvironmentSpec::default(),
         approvals: ApprovalPolicy::default(),
+        sampling: Box::default(),
         status: SessionStatus::Idle,
         head_seq: 0,
         next_position: 0,
