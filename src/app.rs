@@ -21,6 +21,7 @@ use crate::store::node::Node;
 use crate::store::{Probe, Store, StoreError, StoreOptions, Target, process, tenants};
 use crate::tool::registry::Registry;
 use crate::tool::{Host, HostError, HostSettings};
+use crate::turn::admission::Ceilings;
 use crate::turn::engine::{Engine, Parts, Settings};
 
 /// The name of the built-in model.
@@ -227,7 +228,14 @@ fn settings(config: &Config) -> Settings {
         },
         allow_permanent: config.approvals.allow_permanent,
         allowlist: config.command_allowlist.clone(),
+        budgets: config.budgets.clone(),
+        prices: config.usage.prices.clone(),
+        currency: config.usage.currency.clone(),
         store_retry: config.store.retry,
-        max_executing: config.server.max_executing_turns,
+        ceilings: Ceilings {
+            server: config.limits.server.executing_turns,
+            tenant: config.limits.tenant.executing_turns,
+            key: config.limits.key.executing_turns,
+        },
     }
 }

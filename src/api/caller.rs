@@ -16,6 +16,7 @@ use crate::store::{self, across_tenants, tenants};
 
 use super::auth::api_key;
 use super::failure::Failure;
+use super::rate;
 use super::state::ApiState;
 
 /// The user of keys that name none.
@@ -47,7 +48,7 @@ impl Caller {
             ));
         }
         tracing::Span::current().record("tenant", tracing::field::display(principal.tenant));
-        let scope = state.store.scope(principal.tenant);
+        let scope = state.store.scope(principal.tenant).by_key(principal.key);
         let scope = if principal.sees_whole_tenant() {
             scope
         } else {
@@ -77,7 +78,9 @@ impl FromRequestParts<ApiState> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Failure> {
         let (principal, until) = principal(state, bearer(&parts.headers)?).await?;
-        Self::recognised(state, principal, until)
+        let caller = Self::recognised(state, principal, until)?;
+        rate::count(state, parts, &caller.principal, &caller.scope).await?;
+        Ok(caller)
     }
 }
 

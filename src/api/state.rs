@@ -19,6 +19,7 @@ use super::auth::jwt::Verifier;
 use super::failure::Failure;
 use super::hosts::Hosts;
 use super::origins::Origins;
+use super::rate::limiter::Limiter;
 
 /// A cheap handle; clones are the same state.
 #[derive(Clone)]
@@ -32,6 +33,8 @@ pub struct Parts {
     pub hosts: Hosts,
     pub origins: Origins,
     pub body: BodyLimits,
+    /// Nothing where no rate is limited.
+    pub rates: Option<Limiter>,
     /// The span between two heartbeats of a stream.
     pub heartbeat: Duration,
     /// The toolsets of sessions that name none.
@@ -91,6 +94,7 @@ impl ApiState {
                 max_input_chars: server.max_input_chars,
                 timeout: server.body_timeout,
             },
+            rates: Limiter::new(&config.limits),
             heartbeat: server.heartbeat,
             toolsets: config.platform_toolsets.api_server.clone(),
             tasks,

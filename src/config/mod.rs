@@ -12,6 +12,7 @@ mod check;
 mod error;
 mod kinds;
 mod layers;
+mod limits;
 mod log;
 mod nearest;
 mod node;
@@ -20,6 +21,7 @@ mod original;
 mod retention;
 mod section;
 mod server;
+mod spending;
 mod store;
 mod terminal;
 mod toolsets;
@@ -33,16 +35,19 @@ pub use approvals::{Approvals, Mode, OnAsk, OnExpiry};
 pub use auth::{Auth, Jwt};
 pub use error::{ConfigError, Problem};
 pub use layers::{Flags, Sources, process_environment};
+pub use limits::{Limit, Limits, Quota};
 pub use log::{Format, Level, Log};
 pub use node::Origin;
 pub use openai::OpenAi;
 pub use retention::Retention;
 pub use section::Setting;
 pub use server::{Lease, Server};
+pub use spending::Usage;
 pub use store::Store;
 pub use terminal::{Isolation, Terminal};
 pub use toolsets::PlatformToolsets;
 
+use crate::model::budget::Budgets;
 use section::{Findings, Section};
 
 /// Everything the server was told, and what it assumes where it was told nothing.
@@ -59,6 +64,9 @@ pub struct Config {
     pub approvals: Approvals,
     /// Commands that nobody is asked about: rule names, literal text or globs.
     pub command_allowlist: Vec<String>,
+    pub limits: Limits,
+    pub usage: Usage,
+    pub budgets: Budgets,
     pub terminal: Terminal,
     pub retention: Retention,
     pub log: Log,
@@ -97,6 +105,9 @@ impl Config {
             agent: root.section("agent", Agent::read),
             approvals: root.section("approvals", Approvals::read),
             command_allowlist: root.texts("command_allowlist"),
+            limits: root.section("limits", Limits::read),
+            usage: root.section("usage", Usage::read),
+            budgets: root.section("budgets", spending::read_budgets),
             terminal: root.section("terminal", Terminal::read),
             retention: root.section("retention", Retention::read),
             log: root.section("log", Log::read),

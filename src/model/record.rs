@@ -5,14 +5,16 @@
 use serde::{Deserialize, Serialize};
 
 use super::approval::{Approval, ApprovalStatus, Decision};
+use super::budget::BudgetGrant;
 use super::call::{CallStatus, Effect, ToolCall};
 use super::event::EventType;
 use super::grant::Grant;
-use super::id::{ApprovalId, CallId, GrantId, MessageId, NodeId, ProcessId, SessionId, TenantId, TurnId};
+use super::id::{ApprovalId, CallId, GrantId, KeyId, MessageId, NodeId, ProcessId, SessionId, TenantId, TurnId};
 use super::message::{FinishReason, Message, Part, Role};
 use super::problem::Problem;
 use super::session::{ApprovalPolicy, EnvironmentSpec, SessionStatus, ToolsetSelection};
 use super::turn::{CancelReason, Steer, StopReason, Turn, TurnOptions, TurnStatus, Usage};
+use super::usage::{Foreseen, UsageRecord};
 use crate::base::Timestamp;
 
 /// The state of a session under its lock, and what a turn needs of its settings.
@@ -54,6 +56,12 @@ pub struct Progress {
     pub continuations: u32,
     /// Takeovers since a step was last stored.
     pub recoveries: u32,
+    /// What the next model call takes at least.
+    #[serde(default)]
+    pub foreseen: Foreseen,
+    /// Budgets that a warning was given for, one bit each.
+    #[serde(default)]
+    pub warned: u16,
 }
 
 /// What the newest stored answer was.
@@ -78,6 +86,8 @@ pub struct TurnRecord {
     pub turn_id: TurnId,
     pub session_id: SessionId,
     pub user_id: String,
+    /// The stored key that the turn was asked for with, if it was.
+    pub key_id: Option<KeyId>,
     pub status: TurnStatus,
     pub stop_reason: Option<StopReason>,
     pub input: Vec<Part>,
@@ -121,6 +131,7 @@ impl TurnRecord {
             turn_id,
             session_id,
             user_id,
+            key_id: None,
             status: TurnStatus::Queued,
             stop_reason: None,
             input,
@@ -288,6 +299,9 @@ pub struct Writes {
     pub approvals: Vec<ApprovalUpdate>,
     pub new_grants: Vec<Grant>,
     pub used_grants: Vec<GrantId>,
+    /// Model calls that were made.
+    pub usage: Vec<UsageRecord>,
+    pub budget_grants: Vec<BudgetGrant>,
 }
 
 impl Writes {
@@ -304,5 +318,7 @@ impl Writes {
         self.approvals.extend(more.approvals);
         self.new_grants.extend(more.new_grants);
         self.used_grants.extend(more.used_grants);
+        self.usage.extend(more.usage);
+        self.budget_grants.extend(more.budget_grants);
     }
 }

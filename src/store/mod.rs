@@ -6,6 +6,7 @@
 //! COMMIT and never before it.
 
 pub mod across_tenants;
+mod admission;
 pub mod approvals;
 mod bell;
 pub mod claims_across_tenants;
@@ -40,6 +41,7 @@ pub(crate) mod testing;
 mod tests;
 mod transcript;
 mod turns;
+pub mod usage;
 mod writes;
 
 use std::path::PathBuf;
@@ -51,6 +53,7 @@ use futures::future::BoxFuture;
 use crate::base::{Clock, Secret};
 use crate::model::id::TenantId;
 
+pub use admission::Executing;
 pub use bell::{Bell, BellReceiver};
 pub use conn::Conn;
 pub use error::{Cause, StoreError};

@@ -55,6 +55,9 @@ impl Rows<'_> {
         }
         self.append(session, &writes.events, first, at).await?;
         self.write_session(session, at).await?;
+        // Last: many sessions share the sums.
+        self.add_usage(&writes.usage).await?;
+        self.add_budget_grants(id, &writes.budget_grants).await?;
         self.conn.ring(id);
         if let Some(notice) = Notice::of(session, &writes.events, first) {
             self.conn.notify(notice);

@@ -3,6 +3,7 @@
 //! was decided. An ended turn promotes the queue's head in the same
 //! transaction.
 
+use super::budgets;
 use super::engine::Engine;
 use super::state::State;
 use super::step::Step;
@@ -48,6 +49,7 @@ pub(super) async fn load(rows: &mut Rows<'_>, session: SessionRecord, turn: Turn
         turn,
         calls,
         approvals,
+        budgets: Vec::new(),
     })
 }
 
@@ -64,21 +66,30 @@ pub(super) async fn carry_out(
         .await?;
     let (mut state, mut writes, now) = {
         let scene = engine.scene(&state.session, &state.turn);
+        let budgets = budgets::load(
+            rows,
+            &scene.rules,
+            (&state.session, &state.turn),
+            engine.clock().now(),
+            &[],
+        );
+        let state = State {
+            budgets: budgets.await?,
+            ..state
+        };
         let world = engine.world(&scene, &grants);
         let mut step = Step::new(&world, state);
         change(&mut step);
         let (state, writes) = step.done();
         (state, writes, world.now)
     };
-    let due = writes
-        .new_approvals
-        .iter()
-        .any(|approval| approval.expires_at.is_some());
     place_released(rows, &state, &mut writes).await?;
     let mut promoted = None;
     if state.turn.status.is_terminal() && state.session.active_turn_id.is_none() {
         promoted = promote(rows, engine, &mut state, &mut writes).await?;
     }
+    let mut asked = writes.new_approvals.iter();
+    let due = asked.any(|approval| approval.expires_at.is_some());
     let first_seq = rows.apply(&mut state.session, &writes, now).await?;
     if let Some(pen) = pen {
         finish_drafts(pen, &writes, first_seq);
@@ -134,11 +145,11 @@ async fn promote(
     let Some(head) = head else { return Ok(None) };
     let scene = engine.scene(&state.session, &head);
     let world = engine.world(&scene, &[]);
+    let whose = (&state.session, &head);
+    let budgets = budgets::load(rows, &scene.rules, whose, world.now, &writes.usage).await?;
     let waiting = State {
-        session: state.session.clone(),
-        turn: head,
-        calls: Vec::new(),
-        approvals: Vec::new(),
+        budgets,
+        ..State::fresh(state.session.clone(), head)
     };
     let mut step = Step::new(&world, waiting);
     step.begin();

@@ -12,8 +12,10 @@
 )]
 #![allow(unreachable_pub, reason = "nothing is outside of a test binary")]
 
+mod answers;
 mod api_rest;
 mod binary;
+mod budgets;
 mod busy;
 mod cases;
 mod crash;
@@ -24,8 +26,11 @@ mod floors;
 mod harness;
 mod http;
 mod isolation;
+mod leases;
+mod limits;
 mod migrations;
 mod openapi;
+mod promises;
 mod races;
 mod resume;
 mod sandbox;
@@ -33,3 +38,4 @@ mod shutdown;
 mod steer;
 mod streams;
 mod tools;
+mod unconfined;

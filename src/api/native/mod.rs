@@ -22,6 +22,7 @@ mod streams;
 mod tenant_streams;
 mod tools;
 mod turns;
+mod usage;
 
 use utoipa_axum::router::OpenApiRouter;
 
@@ -38,6 +39,7 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
         .merge(approvals::routes())
         .merge(decisions::routes())
         .merge(grants::routes())
+        .merge(usage::routes())
         .merge(keys::routes())
         .merge(tools::routes())
         .merge(models::routes())

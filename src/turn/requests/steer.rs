@@ -37,16 +37,12 @@ pub(super) async fn steer(
     let steer = Steer {
         turn_id: new.turn_id,
         user_id: new.user_id,
+        key_id: new.key_id,
         input: new.input,
         options: new.options,
         created_at: new.created_at,
     };
-    let state = State {
-        session,
-        turn,
-        calls: Vec::new(),
-        approvals: Vec::new(),
-    };
+    let state = State::fresh(session, turn);
     let carried = commit::carry_out(rows, engine, state, None, |step| step.steer(steer)).await?;
     let created = CreatedTurn {
         turn: carried.state.turn.view(),
@@ -57,5 +53,6 @@ pub(super) async fn steer(
         created,
         carried,
         begun: false,
+        slot: None,
     }))
 }
