@@ -29,6 +29,10 @@ const CONTINUE: &str = "Your answer was cut off at the length limit. Continue ex
 pub(super) const NUDGE: &str = "Your calls have their results, but you said nothing. Go on with what they show, \
     or answer.";
 
+/// Said once to a model that thought and wrote nothing; no part of the transcript
+/// either.
+pub(super) const ANSWER: &str = "You thought about it, but your answer is empty. Write the answer itself.";
+
 pub(super) fn request(
     engine: &Engine,
     owned: &Owned,
