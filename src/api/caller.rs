@@ -99,6 +99,7 @@ async fn principal(state: &ApiState, credential: &str) -> Result<Principal, Fail
             user: DEFAULT_USER.to_owned(),
             scopes: Scopes::from_iter([Scope::Admin]),
             key: None,
+            expires_at: None,
             tools: None,
         });
     }
@@ -118,6 +119,7 @@ async fn principal(state: &ApiState, credential: &str) -> Result<Principal, Fail
                 user: claims.user,
                 scopes: claims.scopes,
                 key: None,
+                expires_at: Some(claims.expires_at),
                 tools: None,
             })
         }
@@ -143,6 +145,7 @@ fn of_record(key: KeyRecord) -> Principal {
         user: key.user_id,
         scopes: Scopes::from_known_names(key.scopes.iter().map(String::as_str)),
         key: Some(key.key_id),
+        expires_at: key.expires_at,
         tools: key.tools,
     }
 }

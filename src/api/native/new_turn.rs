@@ -166,6 +166,7 @@ mod tests {
             user: "ada".to_owned(),
             scopes: Scopes::NONE,
             key: None,
+            expires_at: None,
             tools: Some(vec!["read_file".to_owned()]),
         }
     }

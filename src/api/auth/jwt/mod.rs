@@ -25,6 +25,8 @@ pub struct Claims {
     pub tenant: String,
     pub user: String,
     pub scopes: Scopes,
+    /// What the token says of its end, without the leeway.
+    pub expires_at: Timestamp,
 }
 
 /// Why a token does not hold. The text may be shown to whoever sent it.
@@ -89,16 +91,18 @@ impl Verifier {
             None => Arc::default(),
         };
         let claims = verified(token, self.secret.iter().chain(keys.iter()))?;
-        self.check_times(&claims, now)?;
+        let expires_at = self.check_times(&claims, now)?;
         self.check_parties(&claims)?;
         Ok(Claims {
             tenant: name(&claims, &self.config.tenant_claim)?,
             user: name(&claims, &self.config.user_claim)?,
             scopes: scopes(claims.get(&self.config.scope_claim)),
+            expires_at,
         })
     }
 
-    fn check_times(&self, claims: &Map<String, Json>, now: Timestamp) -> Result<(), TokenError> {
+    /// Answers when the token expires.
+    fn check_times(&self, claims: &Map<String, Json>, now: Timestamp) -> Result<Timestamp, TokenError> {
         let leeway = i64::try_from(self.config.leeway.as_secs()).unwrap_or(i64::MAX);
         let now = now.0.div_euclid(1000);
         let expiry = instant(claims, "exp")?.ok_or_else(|| TokenError::Claim("exp".to_owned()))?;
@@ -108,7 +112,7 @@ impl Verifier {
         }
         match instant(claims, "nbf")? {
             Some(start) if now.saturating_add(leeway) < start => Err(TokenError::NotYetValid),
-            _ => Ok(()),
+            _ => Ok(Timestamp(expiry.saturating_mul(1000))),
         }
     }
 

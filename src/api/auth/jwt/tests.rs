@@ -98,6 +98,7 @@ async fn a_token_of_each_algorithm_is_accepted() {
         tenant: "acme".to_owned(),
         user: "ada".to_owned(),
         scopes: [Scope::SessionsRead, Scope::TurnsWrite].into_iter().collect(),
+        expires_at: NOW.after(std::time::Duration::from_secs(60)),
     };
     for token in tokens {
         assert_eq!(verifier.verify(&token, NOW).await, Ok(expected.clone()), "{token}");
@@ -336,19 +337,20 @@ async fn a_token_of_our_own_is_accepted_for_its_life() {
         jwt.audience = Some("hermes".to_owned());
         jwt.tenant_claim = "org".to_owned();
     });
+    let life = std::time::Duration::from_secs(300);
     let claims = Claims {
         tenant: "acme".to_owned(),
         user: "ada".to_owned(),
         scopes: [Scope::AuditRead, Scope::TenantAll].into_iter().collect(),
+        expires_at: NOW.after(life),
     };
-    let life = std::time::Duration::from_secs(300);
-    let token = mint(&jwt, &claims, NOW, life).unwrap();
+    let token = mint(&jwt, &claims, NOW).unwrap();
     let verifier = Verifier::new(&jwt, NOW).unwrap().unwrap();
     assert_eq!(verifier.verify(token.expose(), NOW).await, Ok(claims.clone()));
     let late = NOW.after(life + jwt.leeway);
     assert_eq!(verifier.verify(token.expose(), late).await, Err(TokenError::Expired));
     assert!(matches!(
-        mint(&config(with_file), &claims, NOW, life),
+        mint(&config(with_file), &claims, NOW),
         Err(MintError::NoSecret)
     ));
 }
