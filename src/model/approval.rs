@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
+use super::grant::GrantLimits;
 use super::id::{ApprovalId, CallId, GrantId, MessageId, SessionId, TurnId};
 use crate::base::Timestamp;
 use crate::guard::Finding;
@@ -97,6 +98,9 @@ pub struct Decision {
     pub at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant_id: Option<GrantId>,
+    /// What the grant is held to, where the answer said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<GrantLimits>,
     /// Arguments were replaced by the person who decided.
     #[serde(default)]
     pub edited: bool,

@@ -8,6 +8,7 @@ pub mod event;
 pub mod grant;
 pub mod id;
 pub mod message;
+pub mod pattern;
 pub mod principal;
 pub mod problem;
 pub mod record;

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::approval::{Approval, ApprovalStatus, Decision};
 use super::call::{CallStatus, Effect, ToolCall};
 use super::event::EventType;
-use super::grant::Grant;
-use super::id::{ApprovalId, CallId, GrantId, MessageId, NodeId, ProcessId, SessionId, TenantId, TurnId};
+use super::grant::{Grant, GrantUse};
+use super::id::{ApprovalId, CallId, MessageId, NodeId, ProcessId, SessionId, TenantId, TurnId};
 use super::message::{FinishReason, Message, Part, Role};
 use super::problem::Problem;
 use super::session::{ApprovalPolicy, EnvironmentSpec, SessionStatus, ToolsetSelection};
@@ -245,7 +245,7 @@ pub struct Writes {
     pub new_approvals: Vec<Approval>,
     pub approvals: Vec<ApprovalUpdate>,
     pub new_grants: Vec<Grant>,
-    pub used_grants: Vec<GrantId>,
+    pub used_grants: Vec<GrantUse>,
 }
 
 impl Writes {

@@ -191,9 +191,10 @@ impl Rows<'_> {
 
     /// Removes everything of a deleted session.
     pub async fn purge_session(&mut self, id: SessionId) -> Result<(), StoreError> {
-        const SQL: [&str; 7] = [
+        const SQL: [&str; 8] = [
             "delete from event where tenant_id = $1 and session_id = $2",
             "delete from approval where tenant_id = $1 and session_id = $2",
+            "delete from grant_use where tenant_id = $1 and session_id = $2",
             "delete from standing_grant where tenant_id = $1 and session_id = $2",
             "delete from tool_call where tenant_id = $1 and session_id = $2",
             "delete from message where tenant_id = $1 and session_id = $2",

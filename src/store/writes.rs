@@ -49,9 +49,6 @@ impl Rows<'_> {
         for grant in &writes.new_grants {
             self.add_grant(&session.user_id, grant).await?;
         }
-        for grant in &writes.used_grants {
-            self.use_grant(*grant, at).await?;
-        }
         self.append(session, &writes.events, first, at).await?;
         self.write_session(session, at).await?;
         self.conn.ring(id);

@@ -6,9 +6,11 @@
 use super::engine::Engine;
 use super::state::State;
 use super::step::Step;
+use crate::base::Timestamp;
 use crate::live::drafts::Item;
 use crate::live::hub::Pen;
 use crate::model::event::EventType;
+use crate::model::grant::Grant;
 use crate::model::id::{CallId, MessageId};
 use crate::model::record::{NewEvent, SessionRecord, TurnRecord, Writes};
 use crate::store::{Rows, StoreError};
@@ -57,19 +59,9 @@ pub(super) async fn carry_out(
     engine: &Engine,
     state: State,
     pen: Option<&Pen>,
-    change: impl FnOnce(&mut Step<'_>) + Send,
+    change: impl FnOnce(&mut Step<'_>) + Clone + Send,
 ) -> Result<Carried, StoreError> {
-    let grants = rows
-        .grants_in_force(state.session.session_id, &state.session.user_id)
-        .await?;
-    let (mut state, mut writes, now) = {
-        let scene = engine.scene(&state.session, &state.turn);
-        let world = engine.world(&scene, &grants);
-        let mut step = Step::new(&world, state);
-        change(&mut step);
-        let (state, writes) = step.done();
-        (state, writes, world.now)
-    };
+    let (mut state, mut writes, now) = decided(rows, engine, state, change).await?;
     let due = writes
         .new_approvals
         .iter()
@@ -91,6 +83,49 @@ pub(super) async fn carry_out(
         first_seq,
         due,
     })
+}
+
+/// Tries of a decision whose grant was revoked or used up beside it. Each try
+/// meets one grant less.
+const GRANT_TRIES: u32 = 8;
+
+/// Decides by the grants that are in force, and takes what it uses of them. One
+/// that somebody else used up or revoked in between counts for nothing: it is
+/// decided anew without it.
+async fn decided(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    state: State,
+    change: impl FnOnce(&mut Step<'_>) + Clone + Send,
+) -> Result<(State, Writes, Timestamp), StoreError> {
+    let user = state.session.user_id.clone();
+    for _ in 0..GRANT_TRIES {
+        let now = engine.clock().now();
+        let grants = rows.grants_in_force(state.session.session_id, &user, now).await?;
+        if grants.is_empty() {
+            break;
+        }
+        let (after, writes, now) = decide(engine, state.clone(), &grants, change.clone());
+        if rows.use_grants(&user, &writes.used_grants, now).await? {
+            return Ok((after, writes, now));
+        }
+    }
+    // Without any grant somebody is asked.
+    Ok(decide(engine, state, &[], change))
+}
+
+fn decide(
+    engine: &Engine,
+    state: State,
+    grants: &[Grant],
+    change: impl FnOnce(&mut Step<'_>),
+) -> (State, Writes, Timestamp) {
+    let scene = engine.scene(&state.session, &state.turn);
+    let world = engine.world(&scene, grants);
+    let mut step = Step::new(&world, state);
+    change(&mut step);
+    let (state, writes) = step.done();
+    (state, writes, world.now)
 }
 
 /// Begins the queue's head now that the session is free; of a deleted session

@@ -6,6 +6,7 @@ mod decisions;
 mod edits;
 mod grants;
 mod keys;
+mod limits;
 mod tools;
 
 use serde_json::{Value, json};

@@ -175,6 +175,7 @@ fn an_interrupt_of_what_waits_for_a_person_decides_nothing_and_starts_at_once() 
         let answer = AnswerRequest {
             choice: Choice::Deny,
             arguments: None,
+            grant: None,
             digest: None,
             reason: None,
             stop_turn: false,

@@ -175,6 +175,7 @@ async fn decide_all(server: &Server, session: SessionId) {
             reason: None,
             stop_turn: false,
             arguments: None,
+            grant: None,
             by: "tester".to_owned(),
         };
         let _sent = server.engine.decide(&server.scope, approval.id, answer).await;

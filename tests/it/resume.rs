@@ -187,6 +187,7 @@ async fn play(server: &Server, session: SessionId) {
         reason: None,
         stop_turn: false,
         arguments: None,
+        grant: None,
         by: "tester".to_owned(),
     };
     server

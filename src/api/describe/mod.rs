@@ -61,7 +61,7 @@ const TAGS: [Tag; 8] = [
     ),
     tag(
         "grants",
-        "Standing permissions that earlier answers gave.",
+        "Standing permissions, given by answers or ahead of questions.",
         Scope::GrantsWrite,
     ),
     Tag {

@@ -7,7 +7,7 @@ use crate::guard::Finding;
 use crate::model::approval::{Approval, ApprovalStatus, Choice, Decision, OnExpiry};
 use crate::model::call::CallStatus;
 use crate::model::event::EventType;
-use crate::model::grant::{Grant, GrantScope};
+use crate::model::grant::{Grant, GrantLimits, GrantScope};
 use crate::model::id::ApprovalId;
 use crate::model::turn::StopReason;
 use crate::turn::next::Outcome;
@@ -22,6 +22,8 @@ pub struct DecisionIn {
     pub stop_turn: bool,
     /// The call gets these arguments (with `once`).
     pub edit: Option<Edit>,
+    /// What the grant is held to (with `session` and `always`).
+    pub limits: Option<GrantLimits>,
 }
 
 impl Step<'_> {
@@ -60,6 +62,7 @@ impl Step<'_> {
             by: decision.by,
             at: self.world.now,
             grant_id: grant.as_ref().map(|grant| grant.id),
+            grant: decision.limits,
             edited: decision.edit.is_some(),
             digest: decision.edit.as_ref().map(|edit| edit.digest.clone()),
         };
@@ -122,6 +125,7 @@ impl Step<'_> {
                 by: by.to_owned(),
                 at: self.world.now,
                 grant_id: None,
+                grant: None,
                 edited: false,
                 digest: None,
             };
@@ -177,6 +181,7 @@ impl Step<'_> {
             backend: approval.backend.clone(),
             keys: if keyless { Vec::new() } else { keys },
             exact: if keyless { subject } else { None },
+            limits: decision.limits.clone().unwrap_or_default(),
             approval_id: Some(approval.id),
             created_by: decision.by.clone(),
             created_at: self.world.now,

@@ -8,6 +8,7 @@ use crate::guard::Finding;
 use crate::model::approval::{Approval, ApprovalKind, ApprovalStatus, Choice, OnAsk};
 use crate::model::call::CallStatus;
 use crate::model::event::EventType;
+use crate::model::grant::{Asked, Grant, GrantUse};
 use crate::model::id::{CallId, GrantId};
 use crate::model::record::{ApprovalUpdate, CallRecord};
 use crate::model::session::ApprovalMode;
@@ -43,7 +44,9 @@ impl Step<'_> {
     pub(super) fn start_call(&mut self, id: CallId) {
         match self.gate(id) {
             Gate::Run { grant } => {
-                self.writes.used_grants.extend(grant);
+                if let Some(grant) = grant {
+                    self.use_grant(grant, id);
+                }
                 self.mark(id, CallStatus::Running);
                 self.push_call_event(EventType::ToolCallStarted, id);
             }
@@ -78,12 +81,22 @@ impl Step<'_> {
             },
             Judged::Ask { findings } => {
                 let digest = self.digest_of(&call.name, arguments, &findings);
-                self.asked(call, &tool.subject(arguments), findings, digest)
+                let asked = Asked {
+                    tool: &call.name,
+                    backend,
+                    subject: &tool.subject(arguments),
+                    arguments,
+                    findings: &findings,
+                    workspace: &self.world.workspace,
+                    paths: &|| tool.paths(arguments, &place, self.world.host),
+                    now: self.world.now,
+                };
+                self.asked(call, &asked, digest)
             }
         }
     }
 
-    fn asked(&self, call: &CallRecord, subject: &str, findings: Vec<Finding>, digest: String) -> Gate {
+    fn asked(&self, call: &CallRecord, asked: &Asked<'_>, digest: String) -> Gate {
         let rules = self.world.rules;
         let approved = self
             .state
@@ -92,22 +105,20 @@ impl Step<'_> {
         if approved.is_some_and(|approval| approval.decided_digest() == digest) {
             return Gate::Run { grant: None };
         }
-        let backend = self.state.session.environment.backend.as_str();
-        let grant = self
-            .world
-            .grants
-            .iter()
-            .find(|grant| grant.covers(&call.name, backend, subject, &findings));
-        if let Some(grant) = grant {
+        let mut grants = self.world.grants.iter();
+        if let Some(grant) = grants.find(|grant| self.has_uses_left(grant) && grant.covers(asked)) {
             return Gate::Run { grant: Some(grant.id) };
         }
-        if rules.mode == ApprovalMode::Off || is_listed(&rules.allowlist, subject, &findings) {
+        if rules.mode == ApprovalMode::Off || is_listed(&rules.allowlist, asked.subject, asked.findings) {
             return Gate::Run { grant: None };
         }
         match rules.on_ask {
-            OnAsk::Wait => Gate::Ask { findings, digest },
+            OnAsk::Wait => Gate::Ask {
+                findings: asked.findings.to_vec(),
+                digest,
+            },
             OnAsk::Deny => {
-                let reasons: Vec<&str> = findings.iter().map(|finding| finding.key.as_str()).collect();
+                let reasons: Vec<&str> = asked.findings.iter().map(|finding| finding.key.as_str()).collect();
                 let why = format!(
                     "this needs a person's approval ({}) and nobody is there to give it",
                     reasons.join(", ")
@@ -117,6 +128,28 @@ impl Step<'_> {
                 }
             }
         }
+    }
+
+    /// Calls that this very step starts count as well.
+    fn has_uses_left(&self, grant: &Grant) -> bool {
+        let taken = self
+            .writes
+            .used_grants
+            .iter()
+            .filter(|taken| taken.grant_id == grant.id);
+        grant.has_uses_left(taken.count())
+    }
+
+    fn use_grant(&mut self, grant_id: GrantId, id: CallId) {
+        let tool = self.state.call(id).map(|call| call.name.clone());
+        self.writes.used_grants.push(GrantUse {
+            grant_id,
+            tool_call_id: id,
+            session_id: self.state.session.session_id,
+            turn_id: self.state.turn.turn_id,
+            tool: tool.unwrap_or_default(),
+            used_at: self.world.now,
+        });
     }
 
     fn ask(&mut self, id: CallId, findings: Vec<Finding>, digest: String) {

@@ -104,6 +104,7 @@ fn happen(game: &mut Game, happening: Happening, number: usize) {
                     by: "bob".to_owned(),
                     stop_turn,
                     edit: None,
+                    limits: None,
                 };
                 game.step(|step| step.decide(id, decision));
             }
@@ -160,6 +161,7 @@ fn finish(game: &mut Game) {
                 by: "bob".to_owned(),
                 stop_turn: false,
                 edit: None,
+                limits: None,
             };
             game.step(|step| step.decide(id, decision));
         }
