@@ -58,6 +58,8 @@ pub struct Access {
 #[derive(Clone, Copy, Debug)]
 pub struct BodyLimits {
     pub max_bytes: usize,
+    /// Characters of text in a turn's input.
+    pub max_input_chars: usize,
     /// The longest a client may take to send a body.
     pub timeout: Duration,
 }
@@ -86,6 +88,7 @@ impl ApiState {
             origins: Origins::new(&server.allowed_origins),
             body: BodyLimits {
                 max_bytes: server.max_body_bytes,
+                max_input_chars: server.max_input_chars,
                 timeout: server.body_timeout,
             },
             heartbeat: server.heartbeat,

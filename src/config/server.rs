@@ -17,6 +17,8 @@ pub struct Server {
     /// Browser origins that may call; never a wildcard.
     pub allowed_origins: Vec<String>,
     pub max_body_bytes: usize,
+    /// Characters of text in one input: it stays in the model's context.
+    pub max_input_chars: usize,
     /// The longest a client may take to send a body.
     pub body_timeout: Duration,
     /// Several processes see the same data dir (a network volume).
@@ -41,6 +43,7 @@ impl Server {
                 is_origin,
             ),
             max_body_bytes: section.number("max_body_bytes", 10 << 20, 1024..=1 << 30),
+            max_input_chars: section.number("max_input_chars", 1_000_000, 1..=1 << 30),
             body_timeout: section.seconds("body_timeout_seconds", 30, 1..=3600),
             data_dir_shared: section.flag("data_dir_shared", false),
             heartbeat: section.seconds("heartbeat_seconds", 10, 2..=30),

@@ -10,7 +10,7 @@ use super::id::{CallId, MessageId, SessionId, TurnId};
 use super::message::Message;
 use super::problem::Problem;
 use super::session::Session;
-use super::turn::{Turn, Usage};
+use super::turn::{SteerView, Turn, Usage};
 use crate::base::Timestamp;
 
 /// The types of durable events.
@@ -26,6 +26,8 @@ pub enum EventType {
     TurnQueued,
     #[serde(rename = "turn.started")]
     TurnStarted,
+    #[serde(rename = "turn.steered")]
+    TurnSteered,
     #[serde(rename = "turn.waiting")]
     TurnWaiting,
     #[serde(rename = "turn.resumed")]
@@ -83,6 +85,7 @@ impl EventType {
             Self::SessionStatus => "session.status",
             Self::TurnQueued => "turn.queued",
             Self::TurnStarted => "turn.started",
+            Self::TurnSteered => "turn.steered",
             Self::TurnWaiting => "turn.waiting",
             Self::TurnResumed => "turn.resumed",
             Self::TurnCompleted => "turn.completed",
@@ -143,6 +146,9 @@ pub struct TurnData {
     pub turn: Turn,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<ResumeReason>,
+    /// With `turn.steered`: the message that waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steer: Option<SteerView>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -241,6 +247,9 @@ pub enum EventBody {
     TurnQueued(TurnData),
     #[serde(rename = "turn.started")]
     TurnStarted(TurnData),
+    /// A message waits to be read by the model of the turn that runs.
+    #[serde(rename = "turn.steered")]
+    TurnSteered(TurnData),
     #[serde(rename = "turn.waiting")]
     TurnWaiting(TurnData),
     #[serde(rename = "turn.resumed")]
@@ -314,6 +323,7 @@ impl EventBody {
             Self::SessionStatus(_) => "session.status",
             Self::TurnQueued(_) => "turn.queued",
             Self::TurnStarted(_) => "turn.started",
+            Self::TurnSteered(_) => "turn.steered",
             Self::TurnWaiting(_) => "turn.waiting",
             Self::TurnResumed(_) => "turn.resumed",
             Self::TurnCompleted(_) => "turn.completed",

@@ -12,7 +12,7 @@ use super::id::{ApprovalId, CallId, MessageId, NodeId, ProcessId, SessionId, Ten
 use super::message::{FinishReason, Message, Part, Role};
 use super::problem::Problem;
 use super::session::{ApprovalPolicy, EnvironmentSpec, SessionStatus, ToolsetSelection};
-use super::turn::{CancelReason, StopReason, Turn, TurnOptions, TurnStatus, Usage};
+use super::turn::{CancelReason, Steer, StopReason, Turn, TurnOptions, TurnStatus, Usage};
 use crate::base::Timestamp;
 
 /// The state of a session under its lock, and what a turn needs of its settings.
@@ -103,9 +103,47 @@ pub struct TurnRecord {
     pub last_seq: Option<i64>,
     /// Place in the queue; those of the same place in the order of their ids.
     pub queue_place: i64,
+    /// Messages that the model has not read yet, oldest first.
+    pub steers: Vec<Steer>,
 }
 
 impl TurnRecord {
+    /// A turn that waits and has done nothing yet.
+    pub fn queued(
+        turn_id: TurnId,
+        session_id: SessionId,
+        user_id: String,
+        input: Vec<Part>,
+        options: TurnOptions,
+        created_at: Timestamp,
+    ) -> Self {
+        Self {
+            turn_id,
+            session_id,
+            user_id,
+            status: TurnStatus::Queued,
+            stop_reason: None,
+            input,
+            options,
+            owner: None,
+            epoch: 0,
+            step: 0,
+            cancel_reason: None,
+            progress: Progress::default(),
+            usage: Usage::default(),
+            error: None,
+            active_ms: 0,
+            active_since: None,
+            created_at,
+            started_at: None,
+            finished_at: None,
+            first_seq: 0,
+            last_seq: None,
+            queue_place: 0,
+            steers: Vec::new(),
+        }
+    }
+
     /// The shape clients see.
     pub fn view(&self) -> Turn {
         Turn {
@@ -117,6 +155,7 @@ impl TurnRecord {
             input: self.input.clone(),
             options: self.options.clone(),
             usage: self.usage,
+            pending_steers: self.steers.len(),
             error: self.error.clone(),
             created_at: self.created_at,
             started_at: self.started_at,
@@ -136,6 +175,8 @@ pub struct MessageRecord {
     pub reasoning: Option<String>,
     pub finish_reason: Option<FinishReason>,
     pub call_id: Option<CallId>,
+    /// A user's message that came while its turn ran.
+    pub steered: bool,
     pub created_at: Timestamp,
 }
 
@@ -152,6 +193,7 @@ impl MessageRecord {
             tool_call_id: self.call_id,
             finish_reason: self.finish_reason,
             hidden: false,
+            steered: self.steered,
             created_at: self.created_at,
         }
     }

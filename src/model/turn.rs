@@ -107,6 +107,10 @@ pub enum OnBusy {
     Reject,
     /// It waits in the queue.
     Enqueue,
+    /// The model of the active turn reads the input after the results of the
+    /// calls it made; if the turn ends first, the input becomes the turn at the
+    /// queue's head.
+    Steer,
     /// The active turn ends; the new one goes to the head of the queue.
     Interrupt,
     /// As `interrupt`, and the model does not see the active turn any more; what
@@ -156,6 +160,44 @@ pub struct TurnOptions {
     pub tool_ceiling: Option<Vec<String>>,
 }
 
+/// A message for a turn that runs, until the model reads it; with all that it
+/// needs to become a turn of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Steer {
+    /// Of the turn that it becomes if the active one ends first.
+    pub turn_id: TurnId,
+    pub user_id: String,
+    pub input: Vec<Part>,
+    pub options: TurnOptions,
+    pub created_at: Timestamp,
+}
+
+impl Steer {
+    /// The shape clients see.
+    pub fn view(&self) -> SteerView {
+        SteerView {
+            turn_id: self.turn_id,
+            user_id: self.user_id.clone(),
+            input: self.input.clone(),
+            created_at: self.created_at,
+        }
+    }
+}
+
+/// A message that waits to be read by the model of the turn that runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SteerView {
+    /// Id of the turn that it becomes if the turn it is for ends first.
+    pub turn_id: TurnId,
+    pub user_id: String,
+    pub input: Vec<Part>,
+    pub created_at: Timestamp,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
 /// A turn as clients see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Turn {
@@ -168,6 +210,9 @@ pub struct Turn {
     #[serde(flatten)]
     pub options: TurnOptions,
     pub usage: Usage,
+    /// Messages that wait until the model reads them (`on_busy: steer`).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub pending_steers: usize,
     pub error: Option<Problem>,
     pub created_at: Timestamp,
     pub started_at: Option<Timestamp>,

@@ -112,6 +112,17 @@ impl Rows<'_> {
         Ok(bodies)
     }
 
+    /// The event that put a message on a running turn, and that turn; `id` is of
+    /// the turn that the message may become.
+    pub async fn steered(&mut self, session: SessionId, id: TurnId) -> Result<Option<(i64, TurnId)>, StoreError> {
+        const SQL: &str = "
+            select seq, turn_id from event
+            where tenant_id = $1 and session_id = $2 and type = 'turn.steered' and data like $3";
+        let args = [self.tenant.into(), session.into(), Arg::from(format!("%\"{id}\"%"))];
+        let row = self.conn.row(SQL, &args).await?;
+        row.map(|row| Ok((row.int("seq")?, row.id("turn_id")?))).transpose()
+    }
+
     /// The last message the model wrote in a turn.
     pub async fn last_answer(&mut self, session: SessionId, turn: TurnId) -> Result<Option<Message>, StoreError> {
         const SQL: &str = "
@@ -127,7 +138,7 @@ impl Rows<'_> {
 
     async fn message(&mut self, session: SessionId, id: MessageId) -> Result<Option<Message>, StoreError> {
         const MESSAGE: &str = "
-            select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at
+            select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at, steered
             from message where tenant_id = $1 and message_id = $2";
         let Some(row) = self.conn.row(MESSAGE, &[self.tenant.into(), id.into()]).await? else {
             return Ok(None);
@@ -182,6 +193,7 @@ impl Bodies {
             T::SessionStatus => EventBody::SessionStatus(self.session(event)?),
             T::TurnQueued => EventBody::TurnQueued(self.turn(data)?),
             T::TurnStarted => EventBody::TurnStarted(self.turn(data)?),
+            T::TurnSteered => EventBody::TurnSteered(self.turn(data)?),
             T::TurnWaiting => EventBody::TurnWaiting(self.turn(data)?),
             T::TurnResumed => EventBody::TurnResumed(self.turn(data)?),
             T::TurnCompleted => EventBody::TurnCompleted(self.turn(data)?),
@@ -230,7 +242,8 @@ impl Bodies {
             .ok_or_else(missing)?;
         let turn = overlaid(&turn.view(), data)?;
         let reason = data.get("reason").map(read).transpose()?;
-        Ok(TurnData { turn, reason })
+        let steer = data.get("steer").map(read).transpose()?;
+        Ok(TurnData { turn, reason, steer })
     }
 
     fn message(&self, data: &Value) -> Result<&Message, StoreError> {

@@ -17,8 +17,8 @@ impl Rows<'_> {
     ) -> Result<(), StoreError> {
         const SQL: &str = "
             insert into message (tenant_id, session_id, position, message_id, turn_id, role, content, reasoning,
-                finish_reason, call_id, created_at, user_id)
-            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+                finish_reason, call_id, created_at, user_id, steered)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
         let args = [
             self.tenant.into(),
             session.session_id.into(),
@@ -35,6 +35,7 @@ impl Rows<'_> {
             message.call_id.into(),
             message.created_at.into(),
             Arg::from(&session.user_id),
+            message.steered.into(),
         ];
         self.conn.execute(SQL, &args).await?;
         Ok(())
@@ -113,7 +114,7 @@ impl Rows<'_> {
         session: SessionId,
     ) -> Result<(Vec<MessageRecord>, Vec<CallRecord>), StoreError> {
         const MESSAGES: &str = "
-            select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at
+            select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at, steered
             from message
             where tenant_id = $1 and session_id = $2 and turn_id not in (
                 select turn_id from turn
@@ -179,7 +180,7 @@ impl Rows<'_> {
         limit: u32,
     ) -> Result<Slice<MessageRecord>, StoreError> {
         const SQL: &str = "
-            select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at
+            select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at, steered
             from message where tenant_id = $1 and session_id = $2 and position > $3 order by position limit $4";
         const STEP: u32 = 16;
         let (mut items, mut bytes, mut last, mut left) = (Vec::new(), 0, after, limit);
@@ -281,6 +282,7 @@ pub(super) fn message_record(row: &Row) -> Result<MessageRecord, StoreError> {
         reasoning: row.opt_text("reasoning")?,
         finish_reason: row.opt_text("finish_reason")?.map(|name| named(&name)).transpose()?,
         call_id: row.opt_id("call_id")?,
+        steered: row.int("steered")? != 0,
         created_at: row.timestamp("created_at")?,
     })
 }

@@ -13,9 +13,9 @@ impl Rows<'_> {
         const SQL: &str = "
             insert into turn (tenant_id, session_id, turn_id, user_id, status, stop_reason, input, options, owner,
                 epoch, step, cancel_reason, progress, usage, error, active_ms, active_since, created_at,
-                started_at, finished_at, first_seq, last_seq, queue_place)
+                started_at, finished_at, first_seq, last_seq, queue_place, steers)
             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
-                $22, $23)";
+                $22, $23, $24)";
         let args = [
             self.tenant.into(),
             turn.session_id.into(),
@@ -40,6 +40,7 @@ impl Rows<'_> {
             turn.first_seq.into(),
             turn.last_seq.into(),
             turn.queue_place.into(),
+            Arg::json(&turn.steers)?,
         ];
         self.conn.execute(SQL, &args).await?;
         Ok(())
@@ -50,7 +51,7 @@ impl Rows<'_> {
         const SQL: &str = "
             update turn set status = $3, stop_reason = $4, owner = $5, epoch = $6, step = $7, cancel_reason = $8,
                 progress = $9, usage = $10, error = $11, active_ms = $12, active_since = $13, started_at = $14,
-                finished_at = $15, last_seq = $16
+                finished_at = $15, last_seq = $16, steers = $17
             where tenant_id = $1 and turn_id = $2";
         let args = [
             self.tenant.into(),
@@ -69,6 +70,7 @@ impl Rows<'_> {
             turn.started_at.into(),
             turn.finished_at.into(),
             turn.last_seq.into(),
+            Arg::json(&turn.steers)?,
         ];
         self.conn.execute(SQL, &args).await?;
         Ok(())
@@ -96,9 +98,7 @@ impl Rows<'_> {
         const SQL: &str = "
             update turn set step = step + 1
             where tenant_id = $1 and turn_id = $2 and epoch = $3 and step = $4 and status = 'running'
-            returning turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
-                cancel_reason, progress, usage, error, active_ms, active_since, created_at, started_at,
-                finished_at, first_seq, last_seq, queue_place";
+            returning *";
         let args = [self.tenant.into(), id.into(), epoch.into(), step.into()];
         let row = self.conn.row(SQL, &args).await?;
         row.as_ref().map(turn_record).transpose()
@@ -107,9 +107,7 @@ impl Rows<'_> {
     /// One turn; absent and foreign ones are `None`.
     pub async fn turn(&mut self, session: SessionId, id: TurnId) -> Result<Option<TurnRecord>, StoreError> {
         const SQL: &str = "
-            select turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
-                cancel_reason, progress, usage, error, active_ms, active_since, created_at, started_at,
-                finished_at, first_seq, last_seq, queue_place
+            select *
             from turn where tenant_id = $1 and session_id = $2 and turn_id = $3";
         let args = [self.tenant.into(), session.into(), id.into()];
         let row = self.conn.row(SQL, &args).await?;
@@ -126,9 +124,7 @@ impl Rows<'_> {
         limit: u32,
     ) -> Result<Vec<TurnRecord>, StoreError> {
         const SQL: &str = "
-            select turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
-                cancel_reason, progress, usage, error, active_ms, active_since, created_at, started_at,
-                finished_at, first_seq, last_seq, queue_place
+            select *
             from turn
             where tenant_id = $1 and session_id = $2 and turn_id < coalesce($3, 'turn_~')
                 and status = coalesce($4, status)
@@ -147,9 +143,7 @@ impl Rows<'_> {
     /// The head of the queue: the oldest turn that waits behind the active one.
     pub async fn queue_head(&mut self, session: SessionId) -> Result<Option<TurnRecord>, StoreError> {
         const SQL: &str = "
-            select turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
-                cancel_reason, progress, usage, error, active_ms, active_since, created_at, started_at,
-                finished_at, first_seq, last_seq, queue_place
+            select *
             from turn where tenant_id = $1 and session_id = $2 and status = 'queued'
             order by queue_place, turn_id limit 1";
         let row = self.conn.row(SQL, &[self.tenant.into(), session.into()]).await?;
@@ -168,9 +162,7 @@ impl Rows<'_> {
     /// All turns that wait in the queue, oldest first.
     pub async fn queued_turns(&mut self, session: SessionId) -> Result<Vec<TurnRecord>, StoreError> {
         const SQL: &str = "
-            select turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
-                cancel_reason, progress, usage, error, active_ms, active_since, created_at, started_at,
-                finished_at, first_seq, last_seq, queue_place
+            select *
             from turn where tenant_id = $1 and session_id = $2 and status = 'queued'
             order by queue_place, turn_id";
         let rows = self.conn.rows(SQL, &[self.tenant.into(), session.into()]).await?;
@@ -221,5 +213,6 @@ pub(super) fn turn_record(row: &Row) -> Result<TurnRecord, StoreError> {
         first_seq: row.int("first_seq")?,
         last_seq: row.opt_int("last_seq")?,
         queue_place: row.int("queue_place")?,
+        steers: row.json("steers")?,
     })
 }

@@ -66,6 +66,7 @@ pub(super) async fn carry_out(
         .new_approvals
         .iter()
         .any(|approval| approval.expires_at.is_some());
+    place_released(rows, &state, &mut writes).await?;
     let mut promoted = None;
     if state.turn.status.is_terminal() && state.session.active_turn_id.is_none() {
         promoted = promote(rows, engine, &mut state, &mut writes).await?;
@@ -128,6 +129,26 @@ fn decide(
     (state, writes, world.now)
 }
 
+/// Messages for the turn that became turns of their own, in their order.
+fn released<'a>(turn: &TurnRecord, new_turns: &'a mut [TurnRecord]) -> impl Iterator<Item = &'a mut TurnRecord> {
+    let own = turn.turn_id;
+    new_turns.iter_mut().filter(move |new| new.turn_id != own)
+}
+
+/// Gives them their places, before all that wait.
+async fn place_released(rows: &mut Rows<'_>, state: &State, writes: &mut Writes) -> Result<(), StoreError> {
+    let count = released(&state.turn, &mut writes.new_turns).count();
+    if count == 0 {
+        return Ok(());
+    }
+    let last = rows.queue_front(state.session.session_id).await?;
+    let first = last - i64::try_from(count).unwrap_or(0) + 1;
+    for (turn, place) in released(&state.turn, &mut writes.new_turns).zip(first..) {
+        turn.queue_place = place;
+    }
+    Ok(())
+}
+
 /// Begins the queue's head now that the session is free; of a deleted session
 /// nothing begins any more.
 async fn promote(
@@ -139,9 +160,13 @@ async fn promote(
     if state.session.deleted_at.is_some() {
         return Ok(None);
     }
-    let Some(head) = rows.queue_head(state.session.session_id).await? else {
-        return Ok(None);
+    // What the ended turn did not come to read goes first.
+    let released = released(&state.turn, &mut writes.new_turns).next().cloned();
+    let head = match released {
+        Some(head) => Some(head),
+        None => rows.queue_head(state.session.session_id).await?,
     };
+    let Some(head) = head else { return Ok(None) };
     let scene = engine.scene(&state.session, &head);
     let world = engine.world(&scene, &[]);
     let waiting = State {

@@ -30,4 +30,5 @@ mod races;
 mod resume;
 mod sandbox;
 mod shutdown;
+mod steer;
 mod tools;

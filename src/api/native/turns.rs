@@ -92,7 +92,7 @@ pub(super) async fn create_turn(
     let patience = patience(wanted, wait)?;
     let (request, once): (TurnRequest, _) = payload.json_once(&caller.principal).await?;
     let on_disconnect = request.on_disconnect();
-    let new = request.checked(&caller.principal)?;
+    let new = request.checked(&caller.principal, state.body.max_input_chars)?;
     known_toolsets(&state, new.options.toolsets.as_ref())?;
     // Whoever asked to be told at once has no connection to lose.
     let held = on_disconnect == OnDisconnect::Cancel && (wanted == Wanted::Stream || patience.is_some());
@@ -135,8 +135,13 @@ async fn create(
 ) -> Result<Created, Failure> {
     let keyed = scope.clone().once(once);
     match state.engine.create_turn(&keyed, session, new).await {
-        Ok(CreatedTurn { turn, first_seq }) => Ok(Created {
-            leash: match held {
+        Ok(CreatedTurn {
+            turn,
+            first_seq,
+            steered,
+        }) => Ok(Created {
+            // A turn that was there before is others' too.
+            leash: match held && !steered {
                 true => Leash::new(state, scope, session, turn.id),
                 false => Leash::none(),
             },
@@ -334,7 +339,7 @@ pub(super) async fn update_turn(
 ) -> Result<Json<Turn>, Failure> {
     caller.require(Scope::TurnsWrite)?;
     let changes: TurnChanges = payload.json().await?;
-    let patch = changes.checked()?;
+    let patch = changes.checked(state.body.max_input_chars)?;
     let engine = state.engine.clone();
     let changed = state.finish(async move { engine.patch_queued(&caller.scope, session, turn, patch).await });
     changed.await.map(Json)

@@ -1,16 +1,16 @@
 //! Turns: begun or queued, cancelled, taken over.
 
-use crate::base::Timestamp;
 use serde_json::json;
 
+use super::steer::steer;
 use super::supersede::supersede;
 use super::{CreatedTurn, NewTurn};
 use super::{EngineError, Verdict, earlier};
 use crate::model::approval::ApprovalStatus;
 use crate::model::id::{ApprovalId, SessionId, TenantId, TurnId};
 use crate::model::problem::{Problem, ProblemCode};
-use crate::model::record::{Progress, SessionRecord, TurnRecord};
-use crate::model::turn::{CancelReason, OnBusy, StopReason, Turn, TurnStatus, Usage};
+use crate::model::record::{SessionRecord, TurnRecord};
+use crate::model::turn::{CancelReason, OnBusy, StopReason, Turn, TurnStatus};
 use crate::store::{Rows, Scope, StoreError};
 use crate::turn::commit::{self, Carried};
 use crate::turn::engine::Engine;
@@ -38,7 +38,8 @@ impl Engine {
         let full = self.settings().max_executing <= self.executing();
         let engine = self.clone();
         let id = TurnId::new(self.clock());
-        let (on_busy, turn) = (new.on_busy, new_record(id, session_id, new, self.clock().now()));
+        let (on_busy, now) = (new.on_busy, self.clock().now());
+        let turn = TurnRecord::queued(id, session_id, new.user_id, new.input, new.options, now);
         let created = scope.write("create_turn", move |mut rows| {
             Box::pin(async move {
                 if let Some(earlier) = earlier(&mut rows).await? {
@@ -52,8 +53,10 @@ impl Engine {
                         return Ok(Err(EngineError::Refused(problem)));
                     }
                     let made = behind(&mut rows, &engine, session, active, turn, on_busy).await?;
-                    rows.remember(&id).await?;
-                    return Ok(Ok(made));
+                    if let Ok(made) = &made {
+                        rows.remember(&made.created.turn.id).await?;
+                    }
+                    return Ok(made);
                 }
                 if full {
                     return Ok(Err(EngineError::Refused(too_many(&engine))));
@@ -187,11 +190,11 @@ impl Engine {
 }
 
 /// What a transaction that made a turn left.
-struct Made {
-    created: CreatedTurn,
-    carried: Carried,
+pub(super) struct Made {
+    pub created: CreatedTurn,
+    pub carried: Carried,
     /// The new turn was begun: this process runs it.
-    begun: bool,
+    pub begun: bool,
 }
 
 impl Made {
@@ -199,6 +202,7 @@ impl Made {
         let created = CreatedTurn {
             turn: carried.state.turn.view(),
             first_seq: carried.first_seq,
+            steered: false,
         };
         Self {
             created,
@@ -216,24 +220,32 @@ async fn behind(
     active: TurnId,
     turn: TurnRecord,
     on_busy: OnBusy,
-) -> Result<Made, StoreError> {
+) -> Result<Verdict<Made>, StoreError> {
     let reason = match on_busy {
-        OnBusy::Interrupt => Some(CancelReason::Interrupted),
-        OnBusy::Rollback => Some(CancelReason::RolledBack),
-        OnBusy::Reject | OnBusy::Enqueue => None,
+        OnBusy::Interrupt => CancelReason::Interrupted,
+        OnBusy::Rollback => CancelReason::RolledBack,
+        OnBusy::Steer => return steer(rows, engine, session, active, turn).await,
+        OnBusy::Reject | OnBusy::Enqueue => return enqueue(rows, engine, session, turn).await.map(Ok),
     };
-    if let Some(reason) = reason {
-        let made = supersede(rows, engine, session, active, turn, reason).await?;
-        let created = CreatedTurn {
-            turn: made.new.view(),
-            first_seq: made.first_seq,
-        };
-        return Ok(Made {
-            created,
-            carried: made.old,
-            begun: false,
-        });
-    }
+    let made = supersede(rows, engine, session, active, turn, reason).await?;
+    let created = CreatedTurn {
+        turn: made.new.view(),
+        first_seq: made.first_seq,
+        steered: false,
+    };
+    Ok(Ok(Made {
+        created,
+        carried: made.old,
+        begun: false,
+    }))
+}
+
+pub(super) async fn enqueue(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    session: SessionRecord,
+    turn: TurnRecord,
+) -> Result<Made, StoreError> {
     let state = State {
         session,
         turn,
@@ -260,34 +272,6 @@ fn environment_lost() -> Outcome {
     Outcome::failed(StopReason::EnvironmentLost, problem)
 }
 
-/// A turn before it is begun or queued.
-fn new_record(id: TurnId, session_id: SessionId, new: NewTurn, now: Timestamp) -> TurnRecord {
-    TurnRecord {
-        turn_id: id,
-        session_id,
-        user_id: new.user_id,
-        status: TurnStatus::Queued,
-        stop_reason: None,
-        input: new.input,
-        options: new.options,
-        owner: None,
-        epoch: 0,
-        step: 0,
-        cancel_reason: None,
-        progress: Progress::default(),
-        usage: Usage::default(),
-        error: None,
-        active_ms: 0,
-        active_since: None,
-        created_at: now,
-        started_at: None,
-        finished_at: None,
-        first_seq: 0,
-        last_seq: None,
-        queue_place: 0,
-    }
-}
-
 /// Why the session cannot take another turn now, if it cannot.
 async fn busy(
     rows: &mut Rows<'_>,
@@ -296,9 +280,14 @@ async fn busy(
     on_busy: OnBusy,
 ) -> Result<Option<Problem>, StoreError> {
     match on_busy {
-        OnBusy::Enqueue | OnBusy::Interrupt | OnBusy::Rollback => {
-            let waiting = rows.queued_turns(session.session_id).await?.len();
-            let detail = format!("{QUEUE_BOUND} turns wait already; wait for one to start or cancel one");
+        OnBusy::Enqueue | OnBusy::Steer | OnBusy::Interrupt | OnBusy::Rollback => {
+            // Messages that wait for the model may become turns of the queue.
+            let steers = rows
+                .turn(session.session_id, active)
+                .await?
+                .map_or(0, |turn| turn.steers.len());
+            let waiting = rows.queued_turns(session.session_id).await?.len() + steers;
+            let detail = format!("{QUEUE_BOUND} turns and messages wait already; wait for one to start or cancel one");
             Ok((QUEUE_BOUND <= waiting).then(|| Problem::new(ProblemCode::QueueFull, detail)))
         }
         OnBusy::Reject => {

@@ -73,6 +73,9 @@ impl Step<'_> {
             TurnStatus::RolledBack => EventType::TurnRolledBack,
             _ => EventType::TurnFailed,
         };
+        if self.state.session.deleted_at.is_none() {
+            self.release_steers();
+        }
         let turn = &mut self.state.turn;
         turn.status = outcome.status;
         turn.stop_reason = Some(outcome.stop_reason);
@@ -135,6 +138,7 @@ impl Step<'_> {
             reasoning: has_reasoning.then_some(reasoning),
             finish_reason: Some(finish),
             call_id: None,
+            steered: false,
             created_at: self.world.now,
         };
         if has_reasoning {

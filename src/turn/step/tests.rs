@@ -21,7 +21,7 @@ use crate::model::event::EventType;
 use crate::model::grant::Grant;
 use crate::model::id::{ApprovalId, CallId, NodeId, ProcessId};
 use crate::model::message::{Part, Role, text_of};
-use crate::model::record::{MessageRecord, Progress, SessionRecord, TurnRecord, Writes};
+use crate::model::record::{MessageRecord, SessionRecord, TurnRecord, Writes};
 use crate::model::session::{ApprovalMode, ApprovalPolicy, EnvironmentSpec, SessionStatus, ToolsetSelection};
 use crate::model::turn::{TurnOptions, TurnStatus, Usage};
 use crate::provider::{Answer, Call as ModelCall, Finish};
@@ -410,28 +410,12 @@ fn session(clock: &Clock) -> SessionRecord {
 }
 
 fn turn(clock: &Clock) -> TurnRecord {
-    TurnRecord {
-        turn_id: Id::new(clock),
-        session_id: Id::new(clock),
-        user_id: "alice".to_owned(),
-        status: TurnStatus::Queued,
-        stop_reason: None,
-        input: vec![Part::text("go")],
-        options: TurnOptions::default(),
-        owner: None,
-        epoch: 0,
-        step: 0,
-        cancel_reason: None,
-        queue_place: 0,
-        progress: Progress::default(),
-        usage: Usage::default(),
-        error: None,
-        active_ms: 0,
-        active_since: None,
-        created_at: clock.now(),
-        started_at: None,
-        finished_at: None,
-        first_seq: 0,
-        last_seq: None,
-    }
+    TurnRecord::queued(
+        Id::new(clock),
+        Id::new(clock),
+        "alice".to_owned(),
+        vec![Part::text("go")],
+        TurnOptions::default(),
+        clock.now(),
+    )
 }
