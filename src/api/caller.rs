@@ -7,6 +7,7 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 
+use crate::model::audit::Actor;
 use crate::model::id::TenantId;
 use crate::model::principal::{Principal, Scope, Scopes};
 use crate::model::problem::ProblemCode;
@@ -15,6 +16,7 @@ use crate::store::{self, across_tenants, tenants};
 
 use super::auth::api_key;
 use super::failure::Failure;
+use super::refusals;
 use super::state::ApiState;
 
 /// The user of keys that name none.
@@ -55,7 +57,11 @@ impl FromRequestParts<ApiState> for Caller {
             ));
         }
         tracing::Span::current().record("tenant", tracing::field::display(principal.tenant));
-        let scope = state.store.scope(principal.tenant);
+        let actor = Actor {
+            user: principal.user.clone(),
+            key: principal.key,
+        };
+        let scope = state.store.scope(principal.tenant).acting(actor);
         let scope = if principal.sees_whole_tenant() {
             scope
         } else {
@@ -130,11 +136,11 @@ async fn principal(state: &ApiState, credential: &str) -> Result<Principal, Fail
 async fn of_key(state: &ApiState, credential: &str) -> Result<Principal, Failure> {
     let found = across_tenants::key_with_hash(&state.store, &api_key::hash(credential)).await?;
     let key = found.ok_or_else(|| unauthenticated("the key is unknown"))?;
-    if key.revoked_at.is_some() {
-        return Err(unauthenticated("the key has been revoked"));
-    }
-    if key.expires_at.is_some_and(|expiry| expiry <= state.clock().now()) {
-        return Err(unauthenticated("the key has expired"));
+    let expired = key.expires_at.is_some_and(|expiry| expiry <= state.clock().now());
+    if key.revoked_at.is_some() || expired {
+        let why = if expired { "expired" } else { "been revoked" };
+        refusals::note(state, &key);
+        return Err(unauthenticated(format!("the key has {why}")));
     }
     Ok(of_record(key))
 }

@@ -18,6 +18,7 @@ pub mod page;
 pub mod path;
 pub mod payload;
 pub mod query;
+mod refusals;
 mod request_id;
 mod security;
 mod sse;

@@ -19,6 +19,7 @@ use super::auth::jwt::Verifier;
 use super::failure::Failure;
 use super::hosts::Hosts;
 use super::origins::Origins;
+use super::refusals::Refusals;
 
 /// A cheap handle; clones are the same state.
 #[derive(Clone)]
@@ -50,6 +51,8 @@ pub struct Access {
     pub verifier: Option<Verifier>,
     /// A tenant that no row knows appears on its first token.
     pub create_tenants: bool,
+    /// Keys that were refused lately.
+    pub refusals: Refusals,
     /// Why only the default tenant is served, if so: commands that run without
     /// isolation would let tenants meet.
     pub single_tenant: Option<String>,
@@ -78,6 +81,7 @@ impl ApiState {
             environment_key: config.auth.api_key.clone(),
             verifier: Verifier::new(&config.auth.jwt, engine.clock().now())?,
             create_tenants: config.auth.jwt.create_tenants,
+            refusals: Refusals::default(),
             single_tenant: single_tenant(config.terminal.isolation, &engine),
         };
         Ok(Self(Arc::new(Parts {

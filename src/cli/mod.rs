@@ -2,6 +2,7 @@
 //! subcommand stands in a file of its own; without one the server is started.
 //! All output passes `print`, all failures end in `run`.
 
+mod audit;
 mod check;
 mod error;
 mod first_key;
@@ -20,6 +21,7 @@ mod span;
 mod token;
 mod tools;
 
+pub use audit::AuditCommand;
 pub use check::CheckArgs;
 pub use key::{KeyCommand, NewKeyArgs};
 pub use openapi::{OpenApiArgs, Surface};
@@ -88,6 +90,10 @@ Examples:
     /// `/v1/keys`.
     #[command(subcommand, after_long_help = key::EXAMPLES)]
     Key(KeyCommand),
+
+    /// Export the audit trail, and prove an export without a server.
+    #[command(subcommand, after_long_help = audit::EXAMPLES)]
+    Audit(AuditCommand),
 
     /// Judge a shell command as the guard would.
     ///

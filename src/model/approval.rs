@@ -13,7 +13,11 @@ use crate::guard::Finding;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalKind {
+    /// A call that the guard asks about.
     ToolCall,
+    /// A call that was running when its server stopped: whether it took effect is
+    /// unknown.
+    Recovery,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -40,8 +44,9 @@ impl ApprovalStatus {
     }
 }
 
-/// What can be answered: for this call alone, for the rest of the session, for
-/// this user from now on, or no.
+/// What can be answered. To a call: for it alone, for the rest of the session,
+/// for this user from now on, or no. To a call whose outcome is unknown: run it
+/// again, go on without knowing, or it is done as a person has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
@@ -49,6 +54,9 @@ pub enum Choice {
     Session,
     Always,
     Deny,
+    Retry,
+    Skip,
+    MarkDone,
 }
 
 impl Choice {
@@ -58,12 +66,15 @@ impl Choice {
             Self::Session => "session",
             Self::Always => "always",
             Self::Deny => "deny",
+            Self::Retry => "retry",
+            Self::Skip => "skip",
+            Self::MarkDone => "mark_done",
         }
     }
 
-    /// Whether the call goes on after this answer.
+    /// Whether the answer is a yes to the call.
     pub fn allows(self) -> bool {
-        !matches!(self, Self::Deny)
+        !matches!(self, Self::Deny | Self::Skip)
     }
 }
 
@@ -85,6 +96,18 @@ pub enum OnAsk {
     Wait,
     /// Nobody will answer: refuse at once.
     Deny,
+}
+
+/// What happens to a call that was running when its server stopped, where it may
+/// have changed something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Recovery {
+    /// The model and clients are told that its outcome is unknown.
+    #[default]
+    Tell,
+    /// A person says what became of it, or what is to become of it.
+    Ask,
 }
 
 /// The answer that settled an approval.

@@ -140,6 +140,18 @@ impl GrantLimits {
         (asked.paths)().is_some_and(|paths| !paths.is_empty() && paths.iter().all(within))
     }
 
+    /// Which limits there are, without what they say.
+    pub fn names(&self) -> Vec<String> {
+        let arguments = self.arguments.keys().map(|name| format!("arguments.{name}"));
+        let others = [
+            ("paths", !self.paths.is_empty()),
+            ("max_uses", self.max_uses.is_some()),
+            ("expires_at", self.expires_at.is_some()),
+        ];
+        let others = others.into_iter().filter(|(_, set)| *set);
+        arguments.chain(others.map(|(name, _)| name.to_owned())).collect()
+    }
+
     /// What makes them unusable for a tool with these parameters: where it
     /// stands, and why.
     pub fn fault(&self, parameters: &Value, now: Timestamp) -> Option<(String, String)> {

@@ -27,6 +27,8 @@ pub mod kinds {
     pub struct Node;
     #[derive(Debug)]
     pub struct Request;
+    #[derive(Debug)]
+    pub struct Audit;
 }
 
 impl Kind for kinds::Tenant {
@@ -59,6 +61,9 @@ impl Kind for kinds::Process {
 impl Kind for kinds::Node {
     const PREFIX: &'static str = "node";
 }
+impl Kind for kinds::Audit {
+    const PREFIX: &'static str = "aud";
+}
 impl Kind for kinds::Request {
     const PREFIX: &'static str = "req";
 }
@@ -75,4 +80,5 @@ pub type KeyId = Id<kinds::Key>;
 pub type ProcessId = Id<kinds::Process>;
 /// One data directory; outlives the processes that open it one after another.
 pub type NodeId = Id<kinds::Node>;
+pub type AuditId = Id<kinds::Audit>;
 pub type RequestId = Id<kinds::Request>;

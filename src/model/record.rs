@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::approval::{Approval, ApprovalStatus, Decision};
+use super::audit::Audited;
 use super::call::{CallStatus, Effect, ToolCall};
 use super::event::EventType;
 use super::grant::{Grant, GrantUse};
@@ -288,6 +289,7 @@ pub struct Writes {
     pub approvals: Vec<ApprovalUpdate>,
     pub new_grants: Vec<Grant>,
     pub used_grants: Vec<GrantUse>,
+    pub audited: Vec<Audited>,
 }
 
 impl Writes {
@@ -304,5 +306,6 @@ impl Writes {
         self.approvals.extend(more.approvals);
         self.new_grants.extend(more.new_grants);
         self.used_grants.extend(more.used_grants);
+        self.audited.extend(more.audited);
     }
 }

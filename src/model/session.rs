@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::approval::{OnAsk, OnExpiry};
+use super::approval::{OnAsk, OnExpiry, Recovery};
 use super::id::{ApprovalId, SessionId, TurnId};
 use super::turn::Usage;
 use crate::base::Timestamp;
@@ -85,6 +85,8 @@ pub struct ApprovalPolicy {
     pub on_expiry: Option<OnExpiry>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_ask: Option<OnAsk>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
 }
 
 /// Client data kept with an object: string keys, any JSON values.

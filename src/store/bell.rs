@@ -18,6 +18,14 @@ struct Shared {
     /// One channel for each session that somebody listens to.
     sessions: Mutex<HashMap<SessionId, watch::Sender<()>>>,
     any: watch::Sender<()>,
+    audits: watch::Sender<()>,
+}
+
+/// What a commit has to tell.
+#[derive(Debug, Default)]
+pub(super) struct News {
+    pub(super) sessions: Vec<SessionId>,
+    pub(super) audited: bool,
 }
 
 /// Rings of one session since the subscription or the last wait.
@@ -31,10 +39,11 @@ pub struct BellReceiver {
 
 impl Bell {
     pub(super) fn new() -> Self {
-        let (any, _) = watch::channel(());
+        let ((any, _), (audits, _)) = (watch::channel(()), watch::channel(()));
         Self(Arc::new(Shared {
             sessions: Mutex::default(),
             any,
+            audits,
         }))
     }
 
@@ -58,7 +67,16 @@ impl Bell {
         self.0.any.subscribe()
     }
 
-    pub(super) fn ring(&self, sessions: &[SessionId]) {
+    /// Changes on every commit that wrote to the audit trail.
+    pub fn subscribe_audits(&self) -> watch::Receiver<()> {
+        self.0.audits.subscribe()
+    }
+
+    pub(super) fn ring(&self, news: &News) {
+        if news.audited {
+            self.0.audits.send_replace(());
+        }
+        let sessions = &news.sessions;
         if sessions.is_empty() {
             return;
         }

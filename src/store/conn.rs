@@ -10,13 +10,14 @@ use sqlx::{Database, Encode, Transaction, Type};
 
 use crate::model::id::SessionId;
 
+use super::bell::News;
 use super::{Arg, Kind, Row, StoreError};
 
 /// What the work of a read or a write gets.
 #[derive(Debug)]
 pub struct Conn {
     link: Link,
-    rings: Vec<SessionId>,
+    news: News,
     failed: bool,
 }
 
@@ -32,7 +33,7 @@ impl Conn {
     pub(super) fn new(link: Link) -> Self {
         Self {
             link,
-            rings: Vec::new(),
+            news: News::default(),
             failed: false,
         }
     }
@@ -79,13 +80,18 @@ impl Conn {
 
     /// Remembers to ring for `session` once this transaction is committed.
     pub fn ring(&mut self, session: SessionId) {
-        if !self.rings.contains(&session) {
-            self.rings.push(session);
+        if !self.news.sessions.contains(&session) {
+            self.news.sessions.push(session);
         }
     }
 
-    pub(super) fn take_rings(&mut self) -> Vec<SessionId> {
-        std::mem::take(&mut self.rings)
+    /// Remembers to tell that the audit trail grew.
+    pub(super) fn note_audit(&mut self) {
+        self.news.audited = true;
+    }
+
+    pub(super) fn take_news(&mut self) -> News {
+        std::mem::take(&mut self.news)
     }
 
     /// Whether a statement failed; forgets it, for the next user of the link.

@@ -79,18 +79,3 @@ pub(super) const fn living_process(kind: Kind) -> &'static str {
         }
     }
 }
-
-/// The grant `$2` of the tenant `$1`, if it is in force at `$4` and has `$3` uses
-/// left. On Postgres others wait for this transaction before they touch it.
-pub(super) const fn usable_grant(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Sqlite => {
-            "select grant_id from standing_grant where tenant_id = $1 and grant_id = $2 and revoked_at is null \
-             and (max_uses is null or uses + $3 <= max_uses) and (expires_at is null or $4 < expires_at)"
-        }
-        Kind::Postgres => {
-            "select grant_id from standing_grant where tenant_id = $1 and grant_id = $2 and revoked_at is null \
-             and (max_uses is null or uses + $3 <= max_uses) and (expires_at is null or $4 < expires_at) for update"
-        }
-    }
-}

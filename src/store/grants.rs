@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use super::scope::Rows;
 use super::sessions::named;
 use super::transcript::wire_name;
-use super::{Arg, Row, StoreError, dialect};
+use super::{Arg, Kind, Row, StoreError};
 use crate::base::Timestamp;
+use crate::model::audit::{AuditAction, Audited};
 use crate::model::grant::{Grant, GrantLimits, GrantUse};
 use crate::model::id::{CallId, GrantId, SessionId};
 
@@ -37,7 +38,16 @@ impl Rows<'_> {
             grant.limits.expires_at.into(),
         ];
         self.conn.execute(SQL, &args).await?;
-        Ok(())
+        let created = Audited {
+            session_id: grant.session_id,
+            approval_id: grant.approval_id,
+            grant_id: Some(grant.id),
+            tool: Some(grant.tool.clone()),
+            rules: grant.keys.clone(),
+            fields: grant.limits.names(),
+            ..Audited::new(AuditAction::GrantCreated, user)
+        };
+        self.audit(&[created], grant.created_at).await
     }
 
     /// Counts the uses, unless one of the grants is not in force any more or has
@@ -65,7 +75,20 @@ impl Rows<'_> {
     }
 
     async fn can_use(&mut self, id: GrantId, count: i64, at: Timestamp) -> Result<bool, StoreError> {
-        let sql = dialect::usable_grant(self.conn.dialect());
+        // On Postgres others wait for this transaction before they touch the row.
+        const SQLITE: &str = "
+            select grant_id from standing_grant
+            where tenant_id = $1 and grant_id = $2 and revoked_at is null
+                and (max_uses is null or uses + $3 <= max_uses) and (expires_at is null or $4 < expires_at)";
+        const POSTGRES: &str = "
+            select grant_id from standing_grant
+            where tenant_id = $1 and grant_id = $2 and revoked_at is null
+                and (max_uses is null or uses + $3 <= max_uses) and (expires_at is null or $4 < expires_at)
+            for update";
+        let sql = match self.conn.dialect() {
+            Kind::Sqlite => SQLITE,
+            Kind::Postgres => POSTGRES,
+        };
         let args = [self.tenant.into(), id.into(), count.into(), at.into()];
         Ok(self.conn.row(sql, &args).await?.is_some())
     }
@@ -180,11 +203,29 @@ impl Rows<'_> {
 
     /// Ends a grant. `false` when there is none that this scope sees.
     pub async fn revoke_grant(&mut self, id: GrantId, at: Timestamp) -> Result<bool, StoreError> {
+        const FIND: &str = "
+            select user_id, session_id from standing_grant
+            where tenant_id = $1 and grant_id = $2 and user_id = coalesce($3, user_id)";
         const SQL: &str = "
-            update standing_grant set revoked_at = coalesce(revoked_at, $3)
-            where tenant_id = $1 and grant_id = $2 and user_id = coalesce($4, user_id)";
-        let args = [self.tenant.into(), id.into(), at.into(), Arg::from(&self.user)];
-        Ok(self.conn.execute(SQL, &args).await? == 1)
+            update standing_grant set revoked_at = $3 where tenant_id = $1 and grant_id = $2 and revoked_at is null";
+        let found = [self.tenant.into(), id.into(), Arg::from(&self.user)];
+        let Some(row) = self.conn.row(FIND, &found).await? else {
+            return Ok(false);
+        };
+        if self
+            .conn
+            .execute(SQL, &[self.tenant.into(), id.into(), at.into()])
+            .await?
+            == 1
+        {
+            let revoked = Audited {
+                session_id: row.opt_id("session_id")?,
+                grant_id: Some(id),
+                ..Audited::new(AuditAction::GrantRevoked, row.text("user_id")?)
+            };
+            self.audit(&[revoked], at).await?;
+        }
+        Ok(true)
     }
 }
 

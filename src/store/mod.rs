@@ -7,7 +7,10 @@
 
 pub mod across_tenants;
 pub mod approvals;
+pub mod audit;
+mod audit_export;
 mod bell;
+pub mod chain_across_tenants;
 pub mod claims_across_tenants;
 mod conn;
 pub mod dialect;
@@ -47,6 +50,7 @@ use futures::future::BoxFuture;
 use crate::base::{Clock, Secret};
 use crate::model::id::TenantId;
 
+pub use audit_export::AuditExport;
 pub use bell::{Bell, BellReceiver};
 pub use conn::Conn;
 pub use error::{Cause, StoreError};

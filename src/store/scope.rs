@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use super::once::Once;
 use super::{Conn, Store, StoreError, Wall};
 use crate::base::Clock;
+use crate::model::audit::Actor;
 use crate::model::id::TenantId;
 
 /// A tenant's part of the store; cheap to clone.
@@ -18,6 +19,8 @@ pub struct Scope {
     user: Option<String>,
     /// The key of the request that is carried out, if it has one.
     pub(super) once: Option<Once>,
+    /// Who acts; nothing where the server does by itself.
+    pub(super) actor: Option<Actor>,
 }
 
 /// A tenant's rows within one transaction.
@@ -26,6 +29,7 @@ pub struct Rows<'c> {
     pub(super) tenant: TenantId,
     pub(super) user: Option<String>,
     pub(super) once: Option<Once>,
+    pub(super) actor: Option<Actor>,
     pub(super) clock: Clock,
 }
 
@@ -37,6 +41,7 @@ impl Store {
             tenant,
             user: None,
             once: None,
+            actor: None,
         }
     }
 }
@@ -82,13 +87,14 @@ impl Scope {
 
     /// Makes the rows of this scope out of a transaction.
     fn opened(&self) -> impl for<'c> FnOnce(&'c mut Conn) -> Rows<'c> + Send + 'static {
-        let (tenant, user, once) = (self.tenant, self.user.clone(), self.once.clone());
+        let (tenant, user, once, actor) = (self.tenant, self.user.clone(), self.once.clone(), self.actor.clone());
         let clock = self.store.clock().clone();
         move |conn| Rows {
             conn,
             tenant,
             user,
             once,
+            actor,
             clock,
         }
     }

@@ -12,8 +12,7 @@ use sqlx::{ConnectOptions, Connection};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::model::id::SessionId;
-
+use super::bell::News;
 use super::conn::Link;
 use super::job::{Hooks, Job, Settle};
 use super::{Conn, Fate, StoreError};
@@ -35,7 +34,7 @@ pub(super) struct Writer {
 /// A job that succeeded inside a transaction that is still open.
 struct Pending {
     verdict: Settle,
-    rings: Vec<SessionId>,
+    news: News,
     unclear: bool,
 }
 
@@ -129,17 +128,17 @@ impl Writer {
     /// has been told so.
     async fn attempt(&mut self, job: Job) -> Option<Pending> {
         let attempt = job.attempt(&mut self.conn, self.hooks.probe.as_ref()).await;
-        let rings = self.conn.take_rings();
+        let news = self.conn.take_news();
         let verdict = attempt.verdict;
         match attempt.fate {
             Ok(Fate::Go) => Some(Pending {
                 verdict,
-                rings,
+                news,
                 unclear: false,
             }),
             Ok(Fate::UnclearCommitted) => Some(Pending {
                 verdict,
-                rings,
+                news,
                 unclear: true,
             }),
             Ok(Fate::FailBefore) => {
@@ -147,7 +146,7 @@ impl Writer {
                 None
             }
             Ok(Fate::UnclearRolledBack) => {
-                self.hooks.bell.ring(&rings);
+                self.hooks.bell.ring(&news);
                 verdict.tell(Err(StoreError::unclear("the probe hid that the commit failed")));
                 None
             }
@@ -163,7 +162,7 @@ impl Writer {
             Ok(()) => {
                 self.hooks.commits.fetch_add(1, Ordering::Relaxed);
                 for done in &pending {
-                    self.hooks.bell.ring(&done.rings);
+                    self.hooks.bell.ring(&done.news);
                 }
                 for done in pending {
                     let unclear = || Err(StoreError::unclear("the probe hid that the commit succeeded"));

@@ -49,6 +49,7 @@ impl Rows<'_> {
         for grant in &writes.new_grants {
             self.add_grant(&session.user_id, grant).await?;
         }
+        self.audit(&writes.audited, at).await?;
         self.append(session, &writes.events, first, at).await?;
         self.write_session(session, at).await?;
         self.conn.ring(id);

@@ -17,7 +17,7 @@ use super::world::{Rules, World};
 use super::{owner, run};
 use crate::base::Clock;
 use crate::live::hub::Hub;
-use crate::model::approval::{OnAsk, OnExpiry};
+use crate::model::approval::{OnAsk, OnExpiry, Recovery};
 use crate::model::grant::Grant;
 use crate::model::id::{NodeId, ProcessId, SessionId, TenantId, TurnId};
 use crate::model::record::{SessionRecord, TurnRecord};
@@ -45,6 +45,7 @@ pub struct Settings {
     /// `None` waits for ever.
     pub approval_timeout: Option<Duration>,
     pub on_expiry: OnExpiry,
+    pub recovery: Recovery,
     pub allow_permanent: bool,
     pub allowlist: Vec<String>,
     /// How long a commit is retried while the store is away.
@@ -336,6 +337,7 @@ impl Engine {
                 .unwrap_or(settings.on_ask),
             approval_timeout_ms: timeout,
             on_expiry: policy.on_expiry.unwrap_or(settings.on_expiry),
+            recovery: policy.recovery.unwrap_or(settings.recovery),
             allow_permanent: settings.allow_permanent,
             allowlist: settings.allowlist.clone(),
         }

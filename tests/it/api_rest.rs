@@ -32,6 +32,17 @@ impl Talk {
         }
     }
 
+    /// A session that is there, followed from its first event.
+    pub async fn of(web: &Web, client: &Client, session: &str) -> Self {
+        Self {
+            client: client.clone(),
+            events: client
+                .stream(web, &format!("/v1/sessions/{session}/stream?after=0"))
+                .await,
+            session: session.to_owned(),
+        }
+    }
+
     pub fn path(&self, rest: &str) -> String {
         format!("/v1/sessions/{}{rest}", self.session)
     }

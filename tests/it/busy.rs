@@ -114,6 +114,7 @@ pub(crate) async fn decide_all(server: &Server, session: SessionId) {
             reason: None,
             stop_turn: false,
             arguments: None,
+            grant: None,
             by: "tester".to_owned(),
         };
         server.engine.decide(&server.scope, approval.id, answer).await.unwrap();

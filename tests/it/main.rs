@@ -13,6 +13,7 @@
 #![allow(unreachable_pub, reason = "nothing is outside of a test binary")]
 
 mod api_rest;
+mod audit;
 mod binary;
 mod busy;
 mod cases;
@@ -27,6 +28,7 @@ mod isolation;
 mod migrations;
 mod openapi;
 mod races;
+mod recovery;
 mod resume;
 mod sandbox;
 mod shutdown;

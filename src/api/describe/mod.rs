@@ -43,7 +43,7 @@ const fn tag(name: &'static str, about: &'static str, writing: Scope) -> Tag {
     }
 }
 
-const TAGS: [Tag; 8] = [
+const TAGS: [Tag; 9] = [
     tag(
         "sessions",
         "Conversations with their settings, messages and events.",
@@ -67,6 +67,10 @@ const TAGS: [Tag; 8] = [
     Tag {
         reading: Scope::KeysWrite,
         ..tag("keys", "API keys.", Scope::KeysWrite)
+    },
+    Tag {
+        reading: Scope::AuditRead,
+        ..tag("audit", "Who did what; only ever appended to.", Scope::AuditRead)
     },
     tag("tools", "Tools, toolsets and presets.", Scope::SessionsRead),
     tag("models", "Models that can answer.", Scope::SessionsRead),

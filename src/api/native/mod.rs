@@ -4,6 +4,7 @@
 #![allow(unused_qualifications, reason = "the macro that describes a route writes them")]
 
 mod approvals;
+mod audit;
 mod bounds;
 mod decisions;
 mod documents;
@@ -34,6 +35,7 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
         .merge(decisions::routes())
         .merge(grants::routes())
         .merge(keys::routes())
+        .merge(audit::routes())
         .merge(tools::routes())
         .merge(models::routes())
         .merge(guard::routes())

@@ -71,6 +71,7 @@ impl TurnRequest {
                 approvals: self.approvals,
                 metadata: self.metadata,
                 tool_ceiling: principal.tools.clone(),
+                key_id: principal.key,
             },
         })
     }

@@ -36,7 +36,10 @@ proptest! {
             match act {
                 Act::Subscribe(number) => listeners.push((number, false, bell.subscribe(session(number.into())))),
                 Act::Ring(number) => {
-                    bell.ring(&[session(number.into())]);
+                    bell.ring(&crate::store::bell::News {
+                        sessions: vec![session(number.into())],
+                        audited: false,
+                    });
                     listeners.iter_mut().filter(|(own, ..)| *own == number).for_each(|(_, rang, _)| *rang = true);
                 }
                 Act::Ask(number) => {

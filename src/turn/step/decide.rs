@@ -4,7 +4,7 @@ use super::Step;
 use super::edit::Edit;
 use super::gate::refusal;
 use crate::guard::Finding;
-use crate::model::approval::{Approval, ApprovalStatus, Choice, Decision, OnExpiry};
+use crate::model::approval::{Approval, ApprovalKind, ApprovalStatus, Choice, Decision, OnExpiry};
 use crate::model::call::CallStatus;
 use crate::model::event::EventType;
 use crate::model::grant::{Grant, GrantLimits, GrantScope};
@@ -79,6 +79,10 @@ impl Step<'_> {
         };
         self.replace(&settled, EventType::ApprovalResolved);
         let Some(call) = settled.tool_call_id else { return true };
+        if settled.kind == ApprovalKind::Recovery {
+            self.recover(call, decision.choice, decision.reason.as_deref());
+            return true;
+        }
         if allowed {
             if let Some(edit) = decision.edit {
                 self.apply_edit(call, edit);
@@ -101,7 +105,9 @@ impl Step<'_> {
             ..approval
         };
         self.replace(&settled, EventType::ApprovalExpired);
-        if let Some(call) = settled.tool_call_id {
+        if settled.kind == ApprovalKind::Recovery {
+            self.leave_unknown(&settled, "nobody said in time what became of it");
+        } else if let Some(call) = settled.tool_call_id {
             self.refuse(
                 call,
                 refusal("nobody approved it in time, and silence is not consent", None),
@@ -135,7 +141,9 @@ impl Step<'_> {
                 ..approval
             };
             self.replace(&settled, EventType::ApprovalSuperseded);
-            if let Some(call) = settled.tool_call_id {
+            if settled.kind == ApprovalKind::Recovery {
+                self.leave_unknown(&settled, "a new message came instead of an answer");
+            } else if let Some(call) = settled.tool_call_id {
                 let text = "[Not run: a new message came instead of a decision, and a message is no consent.]";
                 self.settle_call(
                     call,
@@ -158,7 +166,7 @@ impl Step<'_> {
         let scope = match decision.choice {
             Choice::Session => GrantScope::Session,
             Choice::Always => GrantScope::Always,
-            Choice::Once | Choice::Deny => return None,
+            _ => return None,
         };
         let tool = approval.tool.clone()?;
         let mut keys: Vec<String> = approval.findings.iter().map(|finding| finding.key.clone()).collect();

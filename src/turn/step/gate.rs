@@ -4,6 +4,7 @@
 use serde_json::json;
 
 use super::Step;
+use super::trail::Instead;
 use crate::guard::Finding;
 use crate::model::approval::{Approval, ApprovalKind, ApprovalStatus, Choice, OnAsk};
 use crate::model::call::CallStatus;
@@ -16,8 +17,11 @@ use crate::tool::Judged;
 
 /// What the guard, the settings, the grants and the decisions say together.
 enum Gate {
-    Run {
-        grant: Option<GrantId>,
+    Run,
+    /// It runs by what stands for a person's answer.
+    RunInstead {
+        instead: Instead,
+        findings: Vec<Finding>,
     },
     /// A person has to decide on what is shown here.
     Ask {
@@ -27,58 +31,80 @@ enum Gate {
     /// It does not run; the text tells the model why.
     Refuse {
         text: String,
+        verdict: &'static str,
+        findings: Vec<Finding>,
     },
+}
+
+impl Gate {
+    /// No answer could allow it.
+    fn denied(text: String) -> Self {
+        Self::Refuse {
+            text,
+            verdict: "deny",
+            findings: Vec::new(),
+        }
+    }
 }
 
 impl Step<'_> {
     /// Judges a proposed call without starting it.
     pub(super) fn propose(&mut self, id: CallId) {
         match self.gate(id) {
-            Gate::Run { .. } => {}
+            Gate::Run | Gate::RunInstead { .. } => {}
             Gate::Ask { findings, digest } => self.ask(id, findings, digest),
-            Gate::Refuse { text } => self.refuse(id, text),
+            Gate::Refuse {
+                text,
+                verdict,
+                findings,
+            } => self.refuse_instead(id, text, &Instead::Refused(verdict), &findings),
         }
     }
 
     /// Starts a call whose turn it is, unless the world says otherwise now.
     pub(super) fn start_call(&mut self, id: CallId) {
         match self.gate(id) {
-            Gate::Run { grant } => {
-                if let Some(grant) = grant {
+            Gate::Run => self.run(id),
+            Gate::RunInstead { instead, findings } => {
+                if let Instead::Grant(grant) = instead {
                     self.use_grant(grant, id);
                 }
-                self.mark(id, CallStatus::Running);
-                self.push_call_event(EventType::ToolCallStarted, id);
+                self.trail_instead(id, &instead, &findings);
+                self.run(id);
             }
             Gate::Ask { findings, digest } => {
                 self.supersede(id);
                 self.ask(id, findings, digest);
             }
-            Gate::Refuse { text } => self.refuse(id, text),
+            Gate::Refuse {
+                text,
+                verdict,
+                findings,
+            } => self.refuse_instead(id, text, &Instead::Refused(verdict), &findings),
         }
+    }
+
+    fn run(&mut self, id: CallId) {
+        self.mark(id, CallStatus::Running);
+        self.push_call_event(EventType::ToolCallStarted, id);
     }
 
     fn gate(&self, id: CallId) -> Gate {
         let Some(call) = self.state.call(id) else {
-            return Gate::Refuse {
-                text: refusal("the call is unknown", None),
-            };
+            return Gate::denied(refusal("the call is unknown", None));
         };
         // Offered to this turn or not: what the model calls is checked, not what
         // it was told.
         let Some(tool) = self.world.tools.get(&call.name) else {
-            return Gate::Refuse {
-                text: refusal(&format!("the tool `{}` is not available to this turn", call.name), None),
-            };
+            let why = format!("the tool `{}` is not available to this turn", call.name);
+            return Gate::denied(refusal(&why, None));
         };
         let arguments = call.effective_arguments();
         let backend = self.state.session.environment.backend.as_str();
         let place = self.world.place(self.state.session.cwd.as_deref(), backend);
         match tool.judge(arguments, &place, self.world.host) {
-            Judged::Allow => Gate::Run { grant: None },
-            Judged::Deny { message } => Gate::Refuse {
-                text: refusal(&message, None),
-            },
+            Judged::Allow => Gate::Run,
+            Judged::Deny { message } => Gate::denied(refusal(&message, None)),
             Judged::Ask { findings } => {
                 let digest = self.digest_of(&call.name, arguments, &findings);
                 let asked = Asked {
@@ -103,14 +129,21 @@ impl Step<'_> {
             .approval_of(call.call_id)
             .filter(|approval| approval.status == ApprovalStatus::Allowed);
         if approved.is_some_and(|approval| approval.decided_digest() == digest) {
-            return Gate::Run { grant: None };
+            return Gate::Run;
         }
+        let instead = |instead| Gate::RunInstead {
+            instead,
+            findings: asked.findings.to_vec(),
+        };
         let mut grants = self.world.grants.iter();
         if let Some(grant) = grants.find(|grant| self.has_uses_left(grant) && grant.covers(asked)) {
-            return Gate::Run { grant: Some(grant.id) };
+            return instead(Instead::Grant(grant.id));
         }
-        if rules.mode == ApprovalMode::Off || is_listed(&rules.allowlist, asked.subject, asked.findings) {
-            return Gate::Run { grant: None };
+        if rules.mode == ApprovalMode::Off {
+            return instead(Instead::Exempted("approvals.mode"));
+        }
+        if is_listed(&rules.allowlist, asked.subject, asked.findings) {
+            return instead(Instead::Exempted("command_allowlist"));
         }
         match rules.on_ask {
             OnAsk::Wait => Gate::Ask {
@@ -125,6 +158,8 @@ impl Step<'_> {
                 );
                 Gate::Refuse {
                     text: refusal(&why, None),
+                    verdict: "ask",
+                    findings: asked.findings.to_vec(),
                 }
             }
         }
@@ -156,37 +191,36 @@ impl Step<'_> {
         let Some(call) = self.state.call(id).cloned() else {
             return;
         };
+        let approval = self.approval(&call, findings, digest);
+        self.put(&call, approval);
+    }
+
+    /// What a person is asked about the call as it stands.
+    pub(super) fn approval(&self, call: &CallRecord, findings: Vec<Finding>, digest: String) -> Approval {
         let rules = self.world.rules;
-        let subject = self
-            .world
-            .tools
-            .get(&call.name)
-            .map(|tool| tool.subject(call.effective_arguments()));
+        let arguments = call.effective_arguments();
+        let subject = self.world.tools.get(&call.name).map(|tool| tool.subject(arguments));
         let expires = (rules.approval_timeout_ms != 0)
             .then(|| crate::base::Timestamp(self.world.now.0.saturating_add(rules.approval_timeout_ms)));
         let backend = self.state.session.environment.backend.clone();
-        let cwd = self
-            .world
-            .place(self.state.session.cwd.as_deref(), &backend)
-            .cwd
-            .to_string_lossy()
-            .into_owned();
+        let place = self.world.place(self.state.session.cwd.as_deref(), &backend);
+        let cwd = place.cwd.to_string_lossy().into_owned();
         let choices = [Choice::Once, Choice::Session, Choice::Always, Choice::Deny];
         let offered = choices
             .into_iter()
             .filter(|choice| *choice != Choice::Always || rules.allow_permanent);
-        let approval = Approval {
+        Approval {
             id: self.world.id(),
             session_id: self.state.session.session_id,
             turn_id: self.state.turn.turn_id,
-            tool_call_id: Some(id),
+            tool_call_id: Some(call.call_id),
             batch_id: Some(call.message_id),
             index: call.batch_index,
             kind: ApprovalKind::ToolCall,
             status: ApprovalStatus::Pending,
             tool: Some(call.name.clone()),
             title: title(&call.name, subject.as_deref().unwrap_or_default()),
-            arguments: call.effective_arguments().clone(),
+            arguments: arguments.clone(),
             cwd: Some(cwd),
             backend,
             findings,
@@ -198,10 +232,15 @@ impl Step<'_> {
             expires_at: expires,
             on_expiry: rules.on_expiry,
             decision: None,
-        };
-        self.mark(id, CallStatus::Waiting);
+        }
+    }
+
+    /// Asks, and lets the call wait.
+    pub(super) fn put(&mut self, call: &CallRecord, approval: Approval) {
+        self.mark(call.call_id, CallStatus::Waiting);
         let event = self.approval_event(EventType::ApprovalRequested, &approval);
         self.writes.events.push(event);
+        self.trail_approval(&approval);
         self.writes.new_approvals.push(approval.clone());
         self.state.approvals.push(approval);
     }
@@ -222,6 +261,7 @@ impl Step<'_> {
     pub(super) fn settle_approval(&mut self, approval: &Approval, kind: EventType) {
         let event = self.approval_event(kind, approval);
         self.writes.events.push(event);
+        self.trail_approval(approval);
         self.writes.approvals.push(ApprovalUpdate {
             approval_id: approval.id,
             status: approval.status,
@@ -235,7 +275,24 @@ impl Step<'_> {
     }
 
     pub(super) fn refuse(&mut self, id: CallId, text: String) {
+        let text = self.with_first_run(id, text);
+        self.trail_refused(id);
         self.settle_call(id, CallStatus::Denied, EventType::ToolCallDenied, text);
+    }
+
+    /// Without anybody having been asked.
+    fn refuse_instead(&mut self, id: CallId, text: String, instead: &Instead, findings: &[Finding]) {
+        self.trail_instead(id, instead, findings);
+        let text = self.with_first_run(id, text);
+        self.settle_call(id, CallStatus::Denied, EventType::ToolCallDenied, text);
+    }
+
+    /// A refusal of a call that ran before says so.
+    fn with_first_run(&self, id: CallId, text: String) -> String {
+        match self.may_have_run(id) {
+            true => format!("{text}\n[The server stopped while this call ran before: that run may have taken effect.]"),
+            false => text,
+        }
     }
 }
 
@@ -263,7 +320,7 @@ pub fn is_listed(allowlist: &[String], subject: &str, findings: &[Finding]) -> b
 
 /// One line of at most 200 characters: long enough to tell pending approvals
 /// apart in a list, while the arguments hold the whole.
-fn title(tool: &str, subject: &str) -> String {
+pub(super) fn title(tool: &str, subject: &str) -> String {
     let line = subject
         .lines()
         .find(|line| !line.trim().is_empty())

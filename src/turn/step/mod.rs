@@ -12,11 +12,13 @@ mod decide;
 mod edit;
 mod finish;
 mod gate;
+mod recover;
 mod results;
 mod steer;
 mod takeover;
 #[cfg(test)]
 mod tests;
+mod trail;
 
 pub use answer::AnswerIn;
 pub use decide::DecisionIn;
