@@ -15,6 +15,7 @@ use crate::store::keys::KeyRecord;
 use crate::store::{self, across_tenants, tenants};
 
 use super::auth::api_key;
+use super::auth::jwt::TokenError;
 use super::failure::Failure;
 use super::refusals;
 use super::state::ApiState;
@@ -119,7 +120,10 @@ async fn principal(state: &ApiState, credential: &str) -> Result<Principal, Fail
             let claims = verifier
                 .verify(credential, state.clock().now())
                 .await
-                .map_err(|error| unauthenticated(error.to_string()))?;
+                .map_err(|error| match error {
+                    TokenError::NoKeys => Failure::new(ProblemCode::IssuerUnavailable, error.to_string()),
+                    error => unauthenticated(error.to_string()),
+                })?;
             Ok(Principal {
                 tenant: tenant_of_token(state, &claims.tenant).await?,
                 user: claims.user,

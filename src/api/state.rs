@@ -79,7 +79,7 @@ impl ApiState {
         let server = &config.server;
         let access = Access {
             environment_key: config.auth.api_key.clone(),
-            verifier: Verifier::new(&config.auth.jwt, engine.clock().now())?,
+            verifier: Verifier::new(&config.auth.jwt, engine.clock().now(), &tasks)?,
             create_tenants: config.auth.jwt.create_tenants,
             refusals: Refusals::default(),
             single_tenant: single_tenant(config.terminal.isolation, &engine),

@@ -4,4 +4,5 @@
 
 pub mod api_key;
 pub mod jwks;
+mod jwks_url;
 pub mod jwt;

@@ -254,7 +254,8 @@ fn problems(path: &str, operation: &Operation) -> Vec<(&'static str, &'static st
         (
             !open,
             "503",
-            "The store is away, or the server is shutting down; `Retry-After` says when to try again.",
+            "The store or the keys of a token's issuer are away, or the server is shutting down; `Retry-After` says when \
+             to try again.",
         ),
     ];
     let told = all.into_iter().filter(|(applies, ..)| *applies);

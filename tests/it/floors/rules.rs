@@ -15,7 +15,7 @@ use super::source::{Source, closing_brace};
 const FLOORS: [&[&str]; 10] = [
     &["base"],
     &["config", "model", "guard"],
-    &["environment", "provider", "store"],
+    &["environment", "fetch", "provider", "store"],
     &["live", "tool"],
     &["turn"],
     &["schedule"],
@@ -155,6 +155,10 @@ pub(super) fn process_starts(source: &Source) -> Vec<String> {
 }
 
 pub(super) fn http_clients(source: &Source) -> Vec<String> {
+    // Addresses of the operator's configuration: model servers, and documents.
+    if source.module() == "fetch" {
+        return Vec::new();
+    }
     outside(
         source,
         "provider",

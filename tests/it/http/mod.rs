@@ -5,6 +5,7 @@ mod access;
 mod bodies;
 mod busy;
 mod cursors;
+mod issuer;
 mod once;
 mod sessions;
 mod turns;

@@ -36,7 +36,9 @@ fn with_file(jwt: &mut config::Jwt) {
 }
 
 fn verifier(change: impl FnOnce(&mut config::Jwt)) -> Verifier {
-    Verifier::new(&config(change), NOW).unwrap().unwrap()
+    Verifier::new(&config(change), NOW, &TaskTracker::new())
+        .unwrap()
+        .unwrap()
 }
 
 fn claims() -> Json {
@@ -324,9 +326,13 @@ async fn claims_may_have_other_names() {
 
 #[test]
 fn without_a_key_there_is_no_verifier_and_without_its_file_no_start() {
-    assert!(Verifier::new(&config(|_| {}), NOW).unwrap().is_none());
+    assert!(
+        Verifier::new(&config(|_| {}), NOW, &TaskTracker::new())
+            .unwrap()
+            .is_none()
+    );
     let missing = config(|jwt| jwt.jwks_file = Some("/nowhere/keys.json".into()));
-    assert!(Verifier::new(&missing, NOW).is_err());
+    assert!(Verifier::new(&missing, NOW, &TaskTracker::new()).is_err());
 }
 
 #[tokio::test]
@@ -345,7 +351,7 @@ async fn a_token_of_our_own_is_accepted_for_its_life() {
         expires_at: NOW.after(life),
     };
     let token = mint(&jwt, &claims, NOW).unwrap();
-    let verifier = Verifier::new(&jwt, NOW).unwrap().unwrap();
+    let verifier = Verifier::new(&jwt, NOW, &TaskTracker::new()).unwrap().unwrap();
     assert_eq!(verifier.verify(token.expose(), NOW).await, Ok(claims.clone()));
     let late = NOW.after(life + jwt.leeway);
     assert_eq!(verifier.verify(token.expose(), late).await, Err(TokenError::Expired));
