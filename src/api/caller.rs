@@ -17,6 +17,7 @@ use crate::store::{self, across_tenants, tenants};
 use super::auth::api_key;
 use super::auth::jwt::TokenError;
 use super::failure::Failure;
+use super::rate;
 use super::refusals;
 use super::state::ApiState;
 
@@ -62,12 +63,13 @@ impl FromRequestParts<ApiState> for Caller {
             user: principal.user.clone(),
             key: principal.key,
         };
-        let scope = state.store.scope(principal.tenant).acting(actor);
+        let scope = state.store.scope(principal.tenant).by_key(principal.key).acting(actor);
         let scope = if principal.sees_whole_tenant() {
             scope
         } else {
             scope.of_user(principal.user.clone())
         };
+        rate::count(state, parts, &principal, &scope).await?;
         Ok(Self { principal, scope })
     }
 }

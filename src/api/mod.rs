@@ -5,6 +5,7 @@
 mod accept;
 pub mod auth;
 pub mod caller;
+mod conditions;
 mod describe;
 pub mod failure;
 pub mod hosts;
@@ -18,6 +19,7 @@ pub mod page;
 pub mod path;
 pub mod payload;
 pub mod query;
+pub mod rate;
 mod refusals;
 mod request_id;
 mod security;
@@ -48,6 +50,7 @@ pub fn router(state: ApiState) -> Router {
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn_with_state(state.clone(), rate::layer))
         .layer(from_fn_with_state(state.clone(), origins::layer))
         .layer(from_fn_with_state(state.clone(), hosts::layer))
         .layer(from_fn(failure::as_problem))

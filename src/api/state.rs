@@ -19,6 +19,7 @@ use super::auth::jwt::Verifier;
 use super::failure::Failure;
 use super::hosts::Hosts;
 use super::origins::Origins;
+use super::rate::limiter::Limiter;
 use super::refusals::Refusals;
 
 /// A cheap handle; clones are the same state.
@@ -33,6 +34,8 @@ pub struct Parts {
     pub hosts: Hosts,
     pub origins: Origins,
     pub body: BodyLimits,
+    /// Nothing where no rate is limited.
+    pub rates: Option<Limiter>,
     /// The span between two heartbeats of a stream.
     pub heartbeat: Duration,
     /// The toolsets of sessions that name none.
@@ -95,6 +98,7 @@ impl ApiState {
                 max_input_chars: server.max_input_chars,
                 timeout: server.body_timeout,
             },
+            rates: Limiter::new(&config.limits),
             heartbeat: server.heartbeat,
             toolsets: config.platform_toolsets.api_server.clone(),
             tasks,

@@ -24,7 +24,6 @@ pub struct Server {
     /// Several processes see the same data dir (a network volume).
     pub data_dir_shared: bool,
     pub heartbeat: Duration,
-    pub max_executing_turns: usize,
 }
 
 impl Server {
@@ -47,7 +46,6 @@ impl Server {
             body_timeout: section.seconds("body_timeout_seconds", 30, 1..=3600),
             data_dir_shared: section.flag("data_dir_shared", false),
             heartbeat: section.seconds("heartbeat_seconds", 10, 2..=30),
-            max_executing_turns: section.number("max_executing_turns", 1024, 1..=1_000_000),
         }
     }
 }

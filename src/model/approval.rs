@@ -18,6 +18,9 @@ pub enum ApprovalKind {
     /// A call that was running when its server stopped: whether it took effect is
     /// unknown.
     Recovery,
+    /// A budget is used up: `arguments.budgets` says which, how far, and what
+    /// `grant_more` adds.
+    Budget,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -57,6 +60,10 @@ pub enum Choice {
     Retry,
     Skip,
     MarkDone,
+    /// Of a budget: go on, with as much more as the approval says.
+    GrantMore,
+    /// Of a budget: the turn ends.
+    Stop,
 }
 
 impl Choice {
@@ -69,12 +76,14 @@ impl Choice {
             Self::Retry => "retry",
             Self::Skip => "skip",
             Self::MarkDone => "mark_done",
+            Self::GrantMore => "grant_more",
+            Self::Stop => "stop",
         }
     }
 
-    /// Whether the answer is a yes to the call.
+    /// Whether the answer is a yes to what was asked.
     pub fn allows(self) -> bool {
-        !matches!(self, Self::Deny | Self::Skip)
+        !matches!(self, Self::Deny | Self::Skip | Self::Stop)
     }
 }
 

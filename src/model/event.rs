@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::approval::Approval;
+use super::budget::Budget;
 use super::call::ToolCall;
 use super::id::{CallId, MessageId, SessionId, TurnId};
 use super::message::Message;
@@ -70,6 +71,10 @@ pub enum EventType {
     ApprovalCancelled,
     #[serde(rename = "usage.updated")]
     UsageUpdated,
+    #[serde(rename = "budget.warning")]
+    BudgetWarning,
+    #[serde(rename = "budget.exceeded")]
+    BudgetExceeded,
     #[serde(rename = "todo.updated")]
     TodoUpdated,
     #[serde(rename = "model.retrying")]
@@ -107,6 +112,8 @@ impl EventType {
             Self::ApprovalSuperseded => "approval.superseded",
             Self::ApprovalCancelled => "approval.cancelled",
             Self::UsageUpdated => "usage.updated",
+            Self::BudgetWarning => "budget.warning",
+            Self::BudgetExceeded => "budget.exceeded",
             Self::TodoUpdated => "todo.updated",
             Self::ModelRetrying => "model.retrying",
         }
@@ -203,6 +210,11 @@ pub struct UsageData {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct BudgetData {
+    pub budget: Budget,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TodoData {
     #[schema(value_type = Vec<Object>)]
     pub todos: serde_json::Value,
@@ -292,6 +304,10 @@ pub enum EventBody {
     ApprovalCancelled(ApprovalData),
     #[serde(rename = "usage.updated")]
     UsageUpdated(UsageData),
+    #[serde(rename = "budget.warning")]
+    BudgetWarning(BudgetData),
+    #[serde(rename = "budget.exceeded")]
+    BudgetExceeded(BudgetData),
     #[serde(rename = "todo.updated")]
     TodoUpdated(TodoData),
     #[serde(rename = "model.retrying")]
@@ -345,6 +361,8 @@ impl EventBody {
             Self::ApprovalSuperseded(_) => "approval.superseded",
             Self::ApprovalCancelled(_) => "approval.cancelled",
             Self::UsageUpdated(_) => "usage.updated",
+            Self::BudgetWarning(_) => "budget.warning",
+            Self::BudgetExceeded(_) => "budget.exceeded",
             Self::TodoUpdated(_) => "todo.updated",
             Self::ModelRetrying(_) => "model.retrying",
             Self::MessageStarted(_) => "message.started",

@@ -29,6 +29,7 @@ pub mod kinds {
     pub struct Request;
     #[derive(Debug)]
     pub struct Audit;
+    pub struct Usage;
 }
 
 impl Kind for kinds::Tenant {
@@ -67,6 +68,9 @@ impl Kind for kinds::Audit {
 impl Kind for kinds::Request {
     const PREFIX: &'static str = "req";
 }
+impl Kind for kinds::Usage {
+    const PREFIX: &'static str = "use";
+}
 
 pub type TenantId = Id<kinds::Tenant>;
 pub type SessionId = Id<kinds::Session>;
@@ -82,3 +86,5 @@ pub type ProcessId = Id<kinds::Process>;
 pub type NodeId = Id<kinds::Node>;
 pub type AuditId = Id<kinds::Audit>;
 pub type RequestId = Id<kinds::Request>;
+/// One call of a model.
+pub type UsageId = Id<kinds::Usage>;

@@ -4,14 +4,18 @@
 
 pub mod approval;
 pub mod audit;
+pub mod budget;
 pub mod call;
 pub mod event;
 pub mod grant;
 pub mod id;
 pub mod message;
 pub mod pattern;
+pub mod precondition;
 pub mod principal;
 pub mod problem;
 pub mod record;
 pub mod session;
 pub mod turn;
+pub mod usage;
+pub mod version;

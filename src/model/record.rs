@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::approval::{Approval, ApprovalStatus, Decision};
 use super::audit::Audited;
+use super::budget::BudgetGrant;
 use super::call::{CallStatus, Effect, ToolCall};
 use super::event::EventType;
 use super::grant::{Grant, GrantUse};
@@ -14,6 +15,7 @@ use super::message::{FinishReason, Message, Part, Role};
 use super::problem::Problem;
 use super::session::{ApprovalPolicy, EnvironmentSpec, SessionStatus, ToolsetSelection};
 use super::turn::{CancelReason, Steer, StopReason, Turn, TurnOptions, TurnStatus, Usage};
+use super::usage::{Foreseen, UsageRecord};
 use crate::base::Timestamp;
 
 /// The state of a session under its lock, and what a turn needs of its settings.
@@ -55,6 +57,12 @@ pub struct Progress {
     pub continuations: u32,
     /// Takeovers since a step was last stored.
     pub recoveries: u32,
+    /// What the next model call takes at least.
+    #[serde(default)]
+    pub foreseen: Foreseen,
+    /// Budgets that a warning was given for, one bit each.
+    #[serde(default)]
+    pub warned: u16,
 }
 
 /// What the newest stored answer was.
@@ -290,6 +298,9 @@ pub struct Writes {
     pub new_grants: Vec<Grant>,
     pub used_grants: Vec<GrantUse>,
     pub audited: Vec<Audited>,
+    /// Model calls that were made.
+    pub usage: Vec<UsageRecord>,
+    pub budget_grants: Vec<BudgetGrant>,
 }
 
 impl Writes {
@@ -307,5 +318,7 @@ impl Writes {
         self.new_grants.extend(more.new_grants);
         self.used_grants.extend(more.used_grants);
         self.audited.extend(more.audited);
+        self.usage.extend(more.usage);
+        self.budget_grants.extend(more.budget_grants);
     }
 }

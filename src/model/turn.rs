@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::approval::OnAsk;
+use super::budget::BudgetUnit;
 use super::id::{KeyId, SessionId, TurnId};
 use super::message::Part;
 use super::problem::Problem;
@@ -85,6 +86,10 @@ pub struct Usage {
     pub reasoning_tokens: u64,
     /// Calls of the model.
     pub steps: u32,
+    /// What they cost by the server's prices, in billionths of its currency.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub cost_nanos: u64,
 }
 
 impl Usage {
@@ -95,6 +100,15 @@ impl Usage {
         self.cached_input_tokens = self.cached_input_tokens.saturating_add(other.cached_input_tokens);
         self.reasoning_tokens = self.reasoning_tokens.saturating_add(other.reasoning_tokens);
         self.steps = self.steps.saturating_add(other.steps);
+        self.cost_nanos = self.cost_nanos.saturating_add(other.cost_nanos);
+    }
+
+    /// What counts against a budget.
+    pub fn of(&self, unit: BudgetUnit) -> u64 {
+        match unit {
+            BudgetUnit::Tokens => self.input_tokens.saturating_add(self.output_tokens),
+            BudgetUnit::CostNanos => self.cost_nanos,
+        }
     }
 }
 
@@ -136,6 +150,13 @@ pub struct TurnLimits {
     /// Wall time while running; parked time does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
+    /// Tokens sent to the model and received from it, all calls together. At the
+    /// ceiling somebody is asked for more. The server's own budget caps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// The same for what the calls cost, in billionths of the currency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_cost_nanos: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

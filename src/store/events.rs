@@ -224,6 +224,8 @@ impl Bodies {
             T::ApprovalSuperseded => EventBody::ApprovalSuperseded(self.approval(data)?),
             T::ApprovalCancelled => EventBody::ApprovalCancelled(self.approval(data)?),
             T::UsageUpdated => EventBody::UsageUpdated(read(data)?),
+            T::BudgetWarning => EventBody::BudgetWarning(read(data)?),
+            T::BudgetExceeded => EventBody::BudgetExceeded(read(data)?),
             T::TodoUpdated => EventBody::TodoUpdated(read(data)?),
             T::ModelRetrying => EventBody::ModelRetrying(read(data)?),
         })

@@ -6,6 +6,7 @@
 //! COMMIT and never before it.
 
 pub mod across_tenants;
+mod admission;
 pub mod approvals;
 pub mod audit;
 mod audit_export;
@@ -26,6 +27,7 @@ mod open;
 mod postgres;
 mod probe;
 pub mod process;
+mod reach;
 mod row;
 mod scope;
 pub mod sessions;
@@ -39,6 +41,7 @@ pub(crate) mod testing;
 mod tests;
 mod transcript;
 mod turns;
+pub mod usage;
 mod writes;
 
 use std::path::PathBuf;
@@ -50,12 +53,14 @@ use futures::future::BoxFuture;
 use crate::base::{Clock, Secret};
 use crate::model::id::TenantId;
 
+pub use admission::Executing;
 pub use audit_export::AuditExport;
 pub use bell::{Bell, BellReceiver};
 pub use conn::Conn;
 pub use error::{Cause, StoreError};
 pub use once::{Earlier, Once};
 pub use probe::{Fate, Probe};
+pub use reach::{Reached, reach};
 pub use row::{Arg, Row};
 pub use scope::{Rows, Scope};
 pub use slice::Slice;

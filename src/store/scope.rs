@@ -8,7 +8,8 @@ use super::once::Once;
 use super::{Conn, Store, StoreError, Wall};
 use crate::base::Clock;
 use crate::model::audit::Actor;
-use crate::model::id::TenantId;
+use crate::model::id::{KeyId, TenantId};
+use crate::model::precondition::Precondition;
 
 /// A tenant's part of the store; cheap to clone.
 #[derive(Clone)]
@@ -21,6 +22,10 @@ pub struct Scope {
     pub(super) once: Option<Once>,
     /// Who acts; nothing where the server does by itself.
     pub(super) actor: Option<Actor>,
+    /// What must hold for the change of the request.
+    only_if: Precondition,
+    /// The stored key that the caller showed, if it did.
+    key: Option<KeyId>,
 }
 
 /// A tenant's rows within one transaction.
@@ -30,7 +35,16 @@ pub struct Rows<'c> {
     pub(super) user: Option<String>,
     pub(super) once: Option<Once>,
     pub(super) actor: Option<Actor>,
+    only_if: Precondition,
+    pub(super) key: Option<KeyId>,
     pub(super) clock: Clock,
+}
+
+impl Rows<'_> {
+    /// Rows of every user of the tenant exist for this scope.
+    pub fn sees_whole_tenant(&self) -> bool {
+        self.user.is_none()
+    }
 }
 
 impl Store {
@@ -42,6 +56,8 @@ impl Store {
             user: None,
             once: None,
             actor: None,
+            only_if: Precondition::default(),
+            key: None,
         }
     }
 }
@@ -50,6 +66,18 @@ impl Scope {
     /// The same tenant, only what `user` owns.
     pub fn of_user(mut self, user: String) -> Self {
         self.user = Some(user);
+        self
+    }
+
+    /// The same rows, for a change that is made only if this holds.
+    pub fn only_if(mut self, precondition: Precondition) -> Self {
+        self.only_if = precondition;
+        self
+    }
+
+    /// The same rows, for a caller who showed this key.
+    pub fn by_key(mut self, key: Option<KeyId>) -> Self {
+        self.key = key;
         self
     }
 
@@ -88,6 +116,7 @@ impl Scope {
     /// Makes the rows of this scope out of a transaction.
     fn opened(&self) -> impl for<'c> FnOnce(&'c mut Conn) -> Rows<'c> + Send + 'static {
         let (tenant, user, once, actor) = (self.tenant, self.user.clone(), self.once.clone(), self.actor.clone());
+        let (only_if, key) = (self.only_if.clone(), self.key);
         let clock = self.store.clock().clone();
         move |conn| Rows {
             conn,
@@ -95,7 +124,16 @@ impl Scope {
             user,
             once,
             actor,
+            only_if,
+            key,
             clock,
         }
+    }
+}
+
+impl Rows<'_> {
+    /// What must hold for the change of the request that is carried out.
+    pub fn precondition(&self) -> &Precondition {
+        &self.only_if
     }
 }

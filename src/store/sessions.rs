@@ -189,9 +189,11 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// Removes everything of a deleted session.
+    /// Removes everything of a deleted session but what its model calls cost.
     pub async fn purge_session(&mut self, id: SessionId) -> Result<(), StoreError> {
-        const SQL: [&str; 8] = [
+        const SQL: [&str; 9] = [
+            "delete from usage_sum where tenant_id = $1 and (subject = $2 or subject in (
+                select turn_id from turn where tenant_id = $1 and session_id = $2))",
             "delete from event where tenant_id = $1 and session_id = $2",
             "delete from approval where tenant_id = $1 and session_id = $2",
             "delete from grant_use where tenant_id = $1 and session_id = $2",

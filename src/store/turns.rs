@@ -13,9 +13,9 @@ impl Rows<'_> {
         const SQL: &str = "
             insert into turn (tenant_id, session_id, turn_id, user_id, status, stop_reason, input, options, owner,
                 epoch, step, cancel_reason, progress, usage, error, active_ms, active_since, created_at,
-                started_at, finished_at, first_seq, last_seq, queue_place, steers)
+                started_at, finished_at, first_seq, last_seq, queue_place, steers, key_id)
             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
-                $22, $23, $24)";
+                $22, $23, $24, $25)";
         let args = [
             self.tenant.into(),
             turn.session_id.into(),
@@ -41,6 +41,7 @@ impl Rows<'_> {
             turn.last_seq.into(),
             turn.queue_place.into(),
             Arg::json(&turn.steers)?,
+            self.key.into(),
         ];
         self.conn.execute(SQL, &args).await?;
         Ok(())

@@ -52,6 +52,9 @@ impl Rows<'_> {
         self.audit(&writes.audited, at).await?;
         self.append(session, &writes.events, first, at).await?;
         self.write_session(session, at).await?;
+        // Last: many sessions share the sums.
+        self.add_usage(&writes.usage).await?;
+        self.add_budget_grants(id, &writes.budget_grants).await?;
         self.conn.ring(id);
         Ok(first)
     }

@@ -3,7 +3,8 @@
 //! was decided. An ended turn promotes the queue's head in the same
 //! transaction.
 
-use super::engine::Engine;
+use super::budgets;
+use super::engine::{Engine, Scene};
 use super::state::State;
 use super::step::Step;
 use crate::base::Timestamp;
@@ -50,6 +51,7 @@ pub(super) async fn load(rows: &mut Rows<'_>, session: SessionRecord, turn: Turn
         turn,
         calls,
         approvals,
+        budgets: Vec::new(),
     })
 }
 
@@ -61,16 +63,14 @@ pub(super) async fn carry_out(
     pen: Option<&Pen>,
     change: impl FnOnce(&mut Step<'_>) + Clone + Send,
 ) -> Result<Carried, StoreError> {
-    let (mut state, mut writes, now) = decided(rows, engine, state, change).await?;
-    let due = writes
-        .new_approvals
-        .iter()
-        .any(|approval| approval.expires_at.is_some());
+    let (mut state, mut writes, now) = Box::pin(decided(rows, engine, state, change)).await?;
     place_released(rows, &state, &mut writes).await?;
     let mut promoted = None;
     if state.turn.status.is_terminal() && state.session.active_turn_id.is_none() {
         promoted = promote(rows, engine, &mut state, &mut writes).await?;
     }
+    let mut asked = writes.new_approvals.iter();
+    let due = asked.any(|approval| approval.expires_at.is_some());
     let first_seq = rows.apply(&mut state.session, &writes, now).await?;
     if let Some(pen) = pen {
         finish_drafts(pen, &writes, first_seq);
@@ -99,6 +99,13 @@ async fn decided(
     state: State,
     change: impl FnOnce(&mut Step<'_>) + Clone + Send,
 ) -> Result<(State, Writes, Timestamp), StoreError> {
+    let scene = engine.scene(&state.session, &state.turn);
+    let subject = (&state.session, &state.turn);
+    let budgets = budgets::load(rows, &scene.rules, subject, engine.clock().now(), &[]);
+    let state = State {
+        budgets: budgets.await?,
+        ..state
+    };
     let user = state.session.user_id.clone();
     for _ in 0..GRANT_TRIES {
         let now = engine.clock().now();
@@ -106,23 +113,23 @@ async fn decided(
         if grants.is_empty() {
             break;
         }
-        let (after, writes, now) = decide(engine, state.clone(), &grants, change.clone());
+        let (after, writes, now) = decide(engine, &scene, state.clone(), &grants, change.clone());
         if rows.use_grants(&user, &writes.used_grants, now).await? {
             return Ok((after, writes, now));
         }
     }
     // Without any grant somebody is asked.
-    Ok(decide(engine, state, &[], change))
+    Ok(decide(engine, &scene, state, &[], change))
 }
 
 fn decide(
     engine: &Engine,
+    scene: &Scene,
     state: State,
     grants: &[Grant],
     change: impl FnOnce(&mut Step<'_>),
 ) -> (State, Writes, Timestamp) {
-    let scene = engine.scene(&state.session, &state.turn);
-    let world = engine.world(&scene, grants);
+    let world = engine.world(scene, grants);
     let mut step = Step::new(&world, state);
     change(&mut step);
     let (state, writes) = step.done();
@@ -169,11 +176,11 @@ async fn promote(
     let Some(head) = head else { return Ok(None) };
     let scene = engine.scene(&state.session, &head);
     let world = engine.world(&scene, &[]);
+    let whose = (&state.session, &head);
+    let budgets = budgets::load(rows, &scene.rules, whose, world.now, &writes.usage).await?;
     let waiting = State {
-        session: state.session.clone(),
-        turn: head,
-        calls: Vec::new(),
-        approvals: Vec::new(),
+        budgets,
+        ..State::fresh(state.session.clone(), head)
     };
     let mut step = Step::new(&world, waiting);
     step.begin();

@@ -14,7 +14,8 @@ use super::watch::{Signal, Watch};
 use crate::live::drafts::Item;
 use crate::model::id::MessageId;
 use crate::model::problem::{Problem, ProblemCode};
-use crate::model::turn::StopReason;
+use crate::model::turn::{StopReason, TurnStatus};
+use crate::model::usage::Spent;
 use crate::provider::{Answer, Delta, Failed, FailureKind, Finish, Request, retry};
 use crate::tool::arguments::{self, Unreadable};
 
@@ -51,21 +52,25 @@ pub(super) async fn call_model(engine: &Engine, owned: &mut Owned, with_tools: b
         let message_id = MessageId::new(engine.clock());
         let outcome = attempt(engine, owned, &request, tries.attempt, message_id, &mut watch).await;
         let again = match outcome {
-            Attempted::Answer(answer) => match unusable(&answer, with_tools, tries.unusable) {
-                None => {
-                    let answer = AnswerIn {
-                        message_id,
-                        answer,
-                        with_tools,
-                    };
-                    return owned.commit(engine, Change::Answer(Box::new(answer))).await;
+            Attempted::Answer(answer) => {
+                let spent = Spent::in_turn(&request.model, answer.usage, &engine.settings().prices);
+                match unusable(&answer, with_tools, tries.unusable) {
+                    None => {
+                        let answer = AnswerIn {
+                            message_id,
+                            answer,
+                            with_tools,
+                            spent,
+                        };
+                        return owned.commit(engine, Change::Answer(Box::new(answer))).await;
+                    }
+                    Some(problem) if tries.unusable < MAX_UNUSABLE => {
+                        tries.unusable += 1;
+                        (Duration::ZERO, problem, Some(spent))
+                    }
+                    Some(problem) => return fail(engine, owned, message_id, problem, Some(spent)).await,
                 }
-                Some(problem) if tries.unusable < MAX_UNUSABLE => {
-                    tries.unusable += 1;
-                    (Duration::ZERO, problem)
-                }
-                Some(problem) => return fail(engine, owned, message_id, problem).await,
-            },
+            }
             Attempted::Failed(failed) => {
                 let problem = problem_of(&failed);
                 match retry::decide(
@@ -74,8 +79,8 @@ pub(super) async fn call_model(engine: &Engine, owned: &mut Owned, with_tools: b
                     &engine.settings().retry,
                     jitter(message_id),
                 ) {
-                    Some(delay) => (delay, problem),
-                    None => return fail(engine, owned, message_id, problem).await,
+                    Some(delay) => (delay, problem, None),
+                    None => return fail(engine, owned, message_id, problem, None).await,
                 }
             }
             Attempted::Signal(signal) => return end(engine, owned, message_id, signal).await,
@@ -91,11 +96,18 @@ async fn try_again(
     engine: &Engine,
     owned: &mut Owned,
     attempt: u32,
-    (delay, error): (Duration, Problem),
+    (delay, error, spent): (Duration, Problem, Option<Spent>),
     watch: &mut Watch,
 ) -> Result<Option<Signal>, Gone> {
-    owned.commit(engine, Change::Retrying { attempt, delay, error }).await?;
-    if owned.state.turn.status.is_terminal() {
+    let change = Change::Retrying {
+        attempt,
+        delay,
+        error,
+        spent,
+    };
+    owned.commit(engine, change).await?;
+    // Over, or parked: the budget leaves no room for another try.
+    if owned.state.turn.status != TurnStatus::Running {
         return Err(Gone);
     }
     owned.drafts.restart(owned.state.session.head_seq);
@@ -197,7 +209,13 @@ fn unusable(answer: &Answer, with_tools: bool, tries: u32) -> Option<Problem> {
 }
 
 /// Ends the turn as failed; text that arrived is kept.
-async fn fail(engine: &Engine, owned: &mut Owned, message_id: MessageId, problem: Problem) -> Result<(), Gone> {
+async fn fail(
+    engine: &Engine,
+    owned: &mut Owned,
+    message_id: MessageId,
+    problem: Problem,
+    spent: Option<Spent>,
+) -> Result<(), Gone> {
     let reason = if problem.code == ProblemCode::UpstreamRefused {
         StopReason::Refusal
     } else {
@@ -212,6 +230,7 @@ async fn fail(engine: &Engine, owned: &mut Owned, message_id: MessageId, problem
                 outcome,
                 results: Vec::new(),
                 partial: Some((message_id, partial)),
+                spent,
             },
         )
         .await
@@ -232,6 +251,7 @@ async fn end(engine: &Engine, owned: &mut Owned, message_id: MessageId, signal: 
                 outcome,
                 results: Vec::new(),
                 partial: Some((message_id, partial)),
+                spent: None,
             },
         )
         .await

@@ -16,6 +16,7 @@ use crate::live::hub::Writer;
 use crate::model::id::{CallId, MessageId, TenantId};
 use crate::model::problem::{Problem, ProblemCode};
 use crate::model::turn::StopReason;
+use crate::model::usage::Spent;
 use crate::store::{Scope, StoreError};
 use crate::tool::Done;
 
@@ -48,11 +49,15 @@ pub(super) enum Change {
         attempt: u32,
         delay: Duration,
         error: Problem,
+        /// What the answer took that cannot be used.
+        spent: Option<Spent>,
     },
     End {
         outcome: Outcome,
         results: Vec<(CallId, Done)>,
         partial: Option<(MessageId, Partial)>,
+        /// What the last answer took, if it came too late or cannot be used.
+        spent: Option<Spent>,
     },
 }
 
@@ -71,46 +76,57 @@ impl Change {
             Self::Answer(answer) => step.answer(*answer),
             Self::Results(results) => step.results(results),
             Self::Kept(results) => step.keep(results),
-            Self::Retrying { attempt, delay, error } => step.retrying(attempt, delay, &error),
+            Self::Retrying {
+                attempt,
+                delay,
+                error,
+                spent,
+            } => step.retrying(attempt, delay, &error, spent),
             Self::End {
                 outcome,
                 results,
                 partial,
-            } => step.end(outcome, results, partial),
+                spent,
+            } => {
+                if let Some(spent) = spent {
+                    step.spend(spent);
+                }
+                step.end(outcome, results, partial);
+            }
         }
     }
 
     /// The same happening when the turn was cancelled meanwhile: what is there
     /// is kept, nothing follows from it.
     fn ending(self, outcome: Outcome) -> Self {
-        match self {
+        let (results, partial, spent) = match self {
             Self::Answer(answer) => {
-                let AnswerIn { message_id, answer, .. } = *answer;
+                let AnswerIn {
+                    message_id,
+                    answer,
+                    spent,
+                    ..
+                } = *answer;
                 let partial = Partial {
                     text: answer.text,
                     reasoning: answer.reasoning,
                 };
-                Self::End {
-                    outcome,
-                    results: Vec::new(),
-                    partial: Some((message_id, partial)),
-                }
+                (Vec::new(), Some((message_id, partial)), Some(spent))
             }
-            Self::Results(results) | Self::Kept(results) => Self::End {
-                outcome,
-                results,
-                partial: None,
-            },
-            Self::Retrying { .. } => Self::End {
-                outcome,
-                results: Vec::new(),
-                partial: None,
-            },
-            Self::End { results, partial, .. } => Self::End {
-                outcome,
+            Self::Results(results) | Self::Kept(results) => (results, None, None),
+            Self::Retrying { spent, .. } => (Vec::new(), None, spent),
+            Self::End {
                 results,
                 partial,
-            },
+                spent,
+                ..
+            } => (results, partial, spent),
+        };
+        Self::End {
+            outcome,
+            results,
+            partial,
+            spent,
         }
     }
 }

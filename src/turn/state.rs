@@ -2,6 +2,7 @@
 //! calls of its newest answer and their approvals.
 
 use crate::model::approval::{Approval, ApprovalStatus};
+use crate::model::budget::Budget;
 use crate::model::call::CallStatus;
 use crate::model::id::CallId;
 use crate::model::record::{CallRecord, SessionRecord, TurnRecord};
@@ -14,9 +15,28 @@ pub struct State {
     pub calls: Vec<CallRecord>,
     /// Approvals of this turn, oldest first.
     pub approvals: Vec<Approval>,
+    /// How far the turn's budgets are used, as of the transaction that decides.
+    pub budgets: Vec<Budget>,
 }
 
 impl State {
+    /// A turn that asked the model for nothing yet.
+    pub fn fresh(session: SessionRecord, turn: TurnRecord) -> Self {
+        Self {
+            session,
+            turn,
+            calls: Vec::new(),
+            approvals: Vec::new(),
+            budgets: Vec::new(),
+        }
+    }
+
+    /// Budgets that the next model call would cross.
+    pub fn exceeded(&self) -> impl Iterator<Item = &Budget> {
+        let next = self.turn.progress.foreseen;
+        self.budgets.iter().filter(move |budget| budget.is_exceeded(next))
+    }
+
     pub fn call(&self, id: CallId) -> Option<&CallRecord> {
         self.calls.iter().find(|call| call.call_id == id)
     }

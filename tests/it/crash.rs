@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use hermes_server::model::approval::{ApprovalStatus, Choice};
+use hermes_server::model::approval::ApprovalStatus;
+use hermes_server::model::budget::{BudgetScope, BudgetUnit};
 use hermes_server::model::call::CallStatus;
 use hermes_server::model::event::EventBody;
 use hermes_server::model::id::SessionId;
@@ -28,6 +29,8 @@ struct Script {
     cancel: bool,
     /// A message for the turn while it runs, or a turn of its own behind it.
     steer: Option<&'static str>,
+    /// The turn's budget; each time it is used up somebody grants more.
+    max_tokens: Option<u64>,
     /// Files that count how often their command ran.
     marks: &'static [&'static str],
 }
@@ -39,6 +42,7 @@ fn scripts() -> Vec<Script> {
         queued: None,
         cancel: false,
         steer: None,
+        max_tokens: None,
         marks: &[],
     };
     let reads = "/tool read_file {\"path\": \"x\"}\n/tool read_file {\"path\": \"y\"}";
@@ -75,6 +79,14 @@ fn scripts() -> Vec<Script> {
             ..scripts_base("steered")
         },
         Script {
+            name: "budget",
+            text: format!("{}\n/then\n{}\n/then\n/say done", mark("a"), mark("b")),
+            queued: Some("/say second"),
+            max_tokens: Some(60),
+            marks: &["a", "b"],
+            ..scripts_base("budget")
+        },
+        Script {
             name: "cancel",
             text: format!("{}\n{}\n/then\n/sleep 60000\n/say never", mark("a"), mark("b")),
             cancel: true,
@@ -91,6 +103,7 @@ fn scripts_base(name: &'static str) -> Script {
         queued: None,
         cancel: false,
         steer: None,
+        max_tokens: None,
         marks: &[],
     }
 }
@@ -214,7 +227,7 @@ async fn decide_all(server: &Server, session: SessionId) {
     });
     for approval in read.await.unwrap() {
         let answer = AnswerRequest {
-            choice: Choice::Once,
+            choice: approval.choices[0],
             digest: Some(approval.digest),
             reason: None,
             stop_turn: false,
@@ -244,6 +257,15 @@ async fn check(server: &Server, session: SessionId, script: &Script, what: &str)
         let ran = lines(&server.workspace(session).join(name));
         assert!(ran <= 1, "{what}: `{name}` ran {ran} times");
     }
+    // What was spent stands in rows and sums alike, each call once.
+    let usage = server.session_now(session).await.usage;
+    let spent = crate::budgets::spent(server).await;
+    assert_eq!(
+        (spent.calls, spent.tokens),
+        (u64::from(usage.steps), usage.of(BudgetUnit::Tokens)),
+        "{what}"
+    );
+    assert_eq!(spent.tenant, spent.tokens, "{what}");
     // What is reported as done was done.
     for call in messages.iter().flat_map(|message| &message.tool_calls) {
         let Some(command) = call.arguments["command"].as_str() else {
@@ -297,10 +319,12 @@ async fn run(place: &Place, script: &Script, good: usize, fault: Fault) -> bool 
 async fn at_every_commit(place: impl AsyncFn() -> Option<Place>, fault: Fault) {
     for script in scripts() {
         for good in 0.. {
-            let Some(place) = place().await else {
+            let Some(mut place) = place().await else {
                 eprintln!("skipped on Postgres: TEST_DATABASE_URL is not set");
                 return;
             };
+            let budgets = &mut place.config.budgets;
+            budgets.narrow(BudgetScope::Turn, BudgetUnit::Tokens, script.max_tokens);
             if !run(&place, &script, good, fault).await {
                 break;
             }

@@ -15,6 +15,7 @@
 mod api_rest;
 mod audit;
 mod binary;
+mod budgets;
 mod busy;
 mod cases;
 mod crash;
@@ -27,6 +28,7 @@ mod http;
 mod isolation;
 mod migrations;
 mod openapi;
+mod promises;
 mod races;
 mod recovery;
 mod resume;

@@ -130,7 +130,7 @@ fn every_operation_tells_its_problems() {
         let (id, responses) = (&operation.id, operation.body["responses"].as_object().unwrap());
         let mut expected = vec!["400", "403", "500"];
         if !operation.is_open() {
-            expected.extend(["401", "503"]);
+            expected.extend(["401", "429", "503"]);
         }
         if operation.path.contains('{') {
             expected.push("404");

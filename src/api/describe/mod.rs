@@ -2,9 +2,11 @@
 //! prove who calls, and the problems that any operation can answer with, which
 //! follow from its form and are therefore written here once.
 
+mod conditions;
 mod events;
 mod lists;
 mod once;
+mod rates;
 
 use std::fmt::Write;
 
@@ -43,7 +45,7 @@ const fn tag(name: &'static str, about: &'static str, writing: Scope) -> Tag {
     }
 }
 
-const TAGS: [Tag; 9] = [
+const TAGS: [Tag; 10] = [
     tag(
         "sessions",
         "Conversations with their settings, messages and events.",
@@ -64,6 +66,7 @@ const TAGS: [Tag; 9] = [
         "Standing permissions, given by answers or ahead of questions.",
         Scope::GrantsWrite,
     ),
+    tag("usage", "What models took and cost.", Scope::SessionsRead),
     Tag {
         reading: Scope::KeysWrite,
         ..tag("keys", "API keys.", Scope::KeysWrite)
@@ -164,6 +167,9 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
             if let Some(summary) = &mut operation.summary {
                 *summary = summary.replace('\n', " ");
             }
+            if conditions::heeds(operation) {
+                conditions::tell(operation, is_reading);
+            }
             if operation.security.is_none() {
                 operation.security = Some(vec![requirement(is_reading, operation)]);
             }
@@ -172,6 +178,9 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
                 responses
                     .entry(status.to_owned())
                     .or_insert_with(|| RefOr::T(problem(description)));
+            }
+            if !is_open(operation) {
+                rates::tell(operation);
             }
         }
     }
@@ -248,8 +257,14 @@ fn problems(path: &str, operation: &Operation) -> Vec<(&'static str, &'static st
             "There is no such thing, or it is someone else's.",
         ),
         (has_body, "408", "The body took too long to arrive."),
+        (
+            conditions::heeds(operation),
+            conditions::PROBLEM.0,
+            conditions::PROBLEM.1,
+        ),
         (has_body, "413", "The body is too large."),
         (has_body, "415", "The body is not JSON."),
+        (!open, rates::PROBLEM.0, rates::PROBLEM.1),
         (true, "500", "A fault of the server."),
         (
             !open,

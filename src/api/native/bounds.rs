@@ -2,6 +2,7 @@
 //! and prompts would not carry it.
 
 use crate::api::failure::Failure;
+use crate::model::budget::MAX_CEILING;
 use crate::model::message::Part;
 use crate::model::session::{EnvironmentSpec, Metadata, ToolsetSelection};
 use crate::model::turn::TurnLimits;
@@ -139,8 +140,18 @@ pub(super) fn limits(limits: &TurnLimits) -> Result<(), Failure> {
             timeout_seconds: Some(0),
             ..
         } => zero("expected 1 or more", "/limits/timeout_seconds"),
+        TurnLimits { max_tokens, .. } if !ceiling(*max_tokens) => outside("/limits/max_tokens"),
+        TurnLimits { max_cost_nanos, .. } if !ceiling(*max_cost_nanos) => outside("/limits/max_cost_nanos"),
         _ => Ok(()),
     }
+}
+
+fn ceiling(limit: Option<u64>) -> bool {
+    limit.is_none_or(|limit| (1..=MAX_CEILING).contains(&limit))
+}
+
+fn outside(pointer: &str) -> Result<(), Failure> {
+    Err(Failure::field(pointer, format!("expected 1 to {MAX_CEILING}")))
 }
 
 #[cfg(test)]

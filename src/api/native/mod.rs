@@ -20,6 +20,7 @@ mod sessions;
 mod streams;
 mod tools;
 mod turns;
+mod usage;
 
 use utoipa_axum::router::OpenApiRouter;
 
@@ -34,6 +35,7 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
         .merge(approvals::routes())
         .merge(decisions::routes())
         .merge(grants::routes())
+        .merge(usage::routes())
         .merge(keys::routes())
         .merge(audit::routes())
         .merge(tools::routes())

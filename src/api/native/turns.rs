@@ -14,6 +14,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::accept::{self, Wanted};
 use crate::api::caller::Caller;
+use crate::api::conditions::{self, ConditionHeaders};
 use crate::api::failure::Failure;
 use crate::api::leash::Leash;
 use crate::api::once;
@@ -67,12 +68,14 @@ pub(super) struct TurnWait {
             content((TurnOutcome = "application/json"), (Event = "text/event-stream")),
             headers(("Content-Location" = String, description = "Path of the turn."))),
         (status = 202, description = "The turn was taken; it is under way.", body = Turn,
-            headers(("Location" = String, description = "Path of the turn."))),
+            headers(("Location" = String, description = "Path of the turn."),
+                ("ETag" = String, description = "Names this version of the turn."))),
         (status = 406, description = "`Accept` allows neither JSON nor a stream.",
             body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "The session is busy.",
             body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "The queue of the session or the server is full.",
+        (status = 429, description = "The queue of the session is full, as many turns execute as the key, the tenant or \
+            the server may have, or requests come too fast; `code` says which.",
             body = Problem, content_type = "application/problem+json"),
         (status = 502, description = "With `wait`: the turn failed at the model server.",
             body = Problem, content_type = "application/problem+json"),
@@ -242,7 +245,7 @@ fn failed(turn: &Turn) -> Option<Failure> {
 }
 
 fn taken(place: &Place, turn: Turn) -> Response {
-    (StatusCode::ACCEPTED, place.header(LOCATION), Json(turn)).into_response()
+    (StatusCode::ACCEPTED, place.header(LOCATION), conditions::tagged(turn)).into_response()
 }
 
 /// The path of a turn.
@@ -314,19 +317,21 @@ fn after_in_queue(queue: Vec<TurnRecord>, turn: Option<TurnId>) -> Vec<TurnRecor
 
 /// Read a turn.
 #[utoipa::path(get, path = "/v1/sessions/{id}/turns/{turn_id}", tag = "turns",
-    params(("id" = SessionId, Path), ("turn_id" = TurnId, Path)),
+    params(("id" = SessionId, Path), ("turn_id" = TurnId, Path), ConditionHeaders),
     responses((status = 200, description = "The turn.", body = Turn)))]
 pub(super) async fn get_turn(
     caller: Caller,
     InPath((session, turn)): InPath<(SessionId, TurnId)>,
-) -> Result<Json<Turn>, Failure> {
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
     caller.require(Scope::SessionsRead)?;
-    Ok(Json(found(&caller.scope, session, turn).await?.view()))
+    let condition = conditions::of(&headers)?;
+    conditions::read(found(&caller.scope, session, turn).await?.view(), &condition)
 }
 
 /// Change a turn that waits in the queue.
 #[utoipa::path(patch, path = "/v1/sessions/{id}/turns/{turn_id}", tag = "turns",
-    params(("id" = SessionId, Path), ("turn_id" = TurnId, Path)), request_body = TurnChanges,
+    params(("id" = SessionId, Path), ("turn_id" = TurnId, Path), ConditionHeaders), request_body = TurnChanges,
     responses(
         (status = 200, description = "The turn as it waits now.", body = Turn),
         (status = 409, description = "The turn does not wait any more.",
@@ -335,20 +340,22 @@ pub(super) async fn update_turn(
     State(state): State<ApiState>,
     caller: Caller,
     InPath((session, turn)): InPath<(SessionId, TurnId)>,
+    headers: HeaderMap,
     payload: Payload,
-) -> Result<Json<Turn>, Failure> {
+) -> Result<Response, Failure> {
     caller.require(Scope::TurnsWrite)?;
+    let scope = caller.scope.only_if(conditions::of(&headers)?);
     let changes: TurnChanges = payload.json().await?;
     let patch = changes.checked(state.body.max_input_chars)?;
     let engine = state.engine.clone();
-    let changed = state.finish(async move { engine.patch_queued(&caller.scope, session, turn, patch).await });
-    changed.await.map(Json)
+    let changed = state.finish(async move { engine.patch_queued(&scope, session, turn, patch).await });
+    changed.await.map(conditions::tagged)
 }
 
 /// Take a turn out of the queue; it ends as cancelled. One that has begun is
 /// cancelled with `POST …/cancel`.
 #[utoipa::path(delete, path = "/v1/sessions/{id}/turns/{turn_id}", tag = "turns",
-    params(("id" = SessionId, Path), ("turn_id" = TurnId, Path)),
+    params(("id" = SessionId, Path), ("turn_id" = TurnId, Path), ConditionHeaders),
     responses(
         (status = 200, description = "The turn, cancelled.", body = Turn),
         (status = 409, description = "The turn does not wait any more.",
@@ -357,11 +364,13 @@ pub(super) async fn delete_turn(
     State(state): State<ApiState>,
     caller: Caller,
     InPath((session, turn)): InPath<(SessionId, TurnId)>,
-) -> Result<Json<Turn>, Failure> {
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
     caller.require(Scope::TurnsWrite)?;
+    let scope = caller.scope.only_if(conditions::of(&headers)?);
     let engine = state.engine.clone();
-    let withdrawn = state.finish(async move { engine.withdraw_queued(&caller.scope, session, turn).await });
-    withdrawn.await.map(Json)
+    let withdrawn = state.finish(async move { engine.withdraw_queued(&scope, session, turn).await });
+    withdrawn.await.map(conditions::tagged)
 }
 
 /// Cancel a turn. What waits ends at once, what runs a moment later; a turn

@@ -4,6 +4,7 @@
 use serde_json::json;
 
 use super::answers::{accepted, is_same, resolved_problem};
+use super::budgets::not_theirs;
 use super::{AnswerRequest, EngineError, Verdict, earlier};
 use crate::model::approval::{Approval, ApprovalStatus};
 use crate::model::id::{ApprovalId, SessionId};
@@ -37,8 +38,10 @@ impl Engine {
         batch: BatchRequest,
     ) -> Verdict<Vec<BatchOutcome>> {
         let (engine, scope) = (self.clone(), scope.clone());
-        self.whole(async move { engine.answer_batch(&scope, session, batch).await })
-            .await
+        self.whole(Box::pin(
+            async move { engine.answer_batch(&scope, session, batch).await },
+        ))
+        .await
     }
 
     async fn answer_batch(&self, scope: &Scope, session: SessionId, batch: BatchRequest) -> Verdict<Vec<BatchOutcome>> {
@@ -167,6 +170,9 @@ async fn find(
     let Some(planned) = planned else {
         return refused(resolved_problem(&approval));
     };
+    if let Some(problem) = not_theirs(rows, &approval, answer.choice) {
+        return refused(problem);
+    }
     match accepted(engine, planned, &approval, answer) {
         Ok(decision) => {
             let call = planned

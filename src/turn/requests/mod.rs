@@ -5,6 +5,8 @@
 mod answers;
 mod approvals;
 mod batch;
+mod budgets;
+mod conditions;
 mod queue;
 mod sessions;
 mod steer;

@@ -41,12 +41,7 @@ pub(super) async fn steer(
         options: new.options,
         created_at: new.created_at,
     };
-    let state = State {
-        session,
-        turn,
-        calls: Vec::new(),
-        approvals: Vec::new(),
-    };
+    let state = State::fresh(session, turn);
     let carried = commit::carry_out(rows, engine, state, None, |step| step.steer(steer)).await?;
     let created = CreatedTurn {
         turn: carried.state.turn.view(),
@@ -57,5 +52,6 @@ pub(super) async fn steer(
         created,
         carried,
         begun: false,
+        slot: None,
     }))
 }

@@ -44,12 +44,7 @@ pub(super) async fn supersede(
     };
     let (id, by) = (new.turn_id, new.user_id.clone());
     let message = first_chars(&text_of(&new.input), REASON_CHARS).to_owned();
-    let state = State {
-        session,
-        turn: new,
-        calls: Vec::new(),
-        approvals: Vec::new(),
-    };
+    let state = State::fresh(session, new);
     let queued = commit::carry_out(rows, engine, state, None, |step| step.enqueue()).await?;
     let session = queued.state.session;
     let turn = rows.turn(session.session_id, active).await?.ok_or(StoreError::Lost)?;
@@ -91,12 +86,7 @@ async fn release(
     if turn.steers.is_empty() {
         return Ok(session);
     }
-    let state = State {
-        session,
-        turn,
-        calls: Vec::new(),
-        approvals: Vec::new(),
-    };
+    let state = State::fresh(session, turn);
     let released = commit::carry_out(rows, engine, state, None, |step| step.release_steers()).await?;
     Ok(released.state.session)
 }

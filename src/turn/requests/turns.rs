@@ -12,6 +12,7 @@ use crate::model::problem::{Problem, ProblemCode};
 use crate::model::record::{SessionRecord, TurnRecord};
 use crate::model::turn::{CancelReason, OnBusy, StopReason, Turn, TurnStatus};
 use crate::store::{Rows, Scope, StoreError};
+use crate::turn::admission::{Slot, admit};
 use crate::turn::commit::{self, Carried};
 use crate::turn::engine::Engine;
 use crate::turn::next::Outcome;
@@ -35,7 +36,6 @@ impl Engine {
             );
             return Err(EngineError::Refused(problem));
         }
-        let full = self.settings().max_executing <= self.executing();
         let engine = self.clone();
         let id = TurnId::new(self.clock());
         let (on_busy, now) = (new.on_busy, self.clock().now());
@@ -52,24 +52,23 @@ impl Engine {
                     if let Some(problem) = busy(&mut rows, &session, active, on_busy).await? {
                         return Ok(Err(EngineError::Refused(problem)));
                     }
-                    let made = behind(&mut rows, &engine, session, active, turn, on_busy).await?;
+                    let made = Box::pin(behind(&mut rows, &engine, session, active, turn, on_busy)).await?;
                     if let Ok(made) = &made {
                         rows.remember(&made.created.turn.id).await?;
                     }
                     return Ok(made);
                 }
-                if full {
-                    return Ok(Err(EngineError::Refused(too_many(&engine))));
-                }
-                let state = State {
-                    session,
-                    turn,
-                    calls: Vec::new(),
-                    approvals: Vec::new(),
+                let slot = match admit(&mut rows, &engine, &turn).await? {
+                    Ok(slot) => slot,
+                    Err(full) => return Ok(Err(EngineError::Refused(full))),
                 };
+                let state = State::fresh(session, turn);
                 let carried = commit::carry_out(&mut rows, &engine, state, None, |step| step.begin_new()).await?;
                 rows.remember(&id).await?;
-                Ok(Ok(Made::of(carried, true)))
+                Ok(Ok(Made {
+                    slot: Some(slot),
+                    ..Made::of(carried, true)
+                }))
             })
         });
         let made = match created.await {
@@ -83,6 +82,8 @@ impl Engine {
         } else {
             self.spawn_promoted(scope.tenant(), made.carried);
         }
+        // The owner task has the place now.
+        drop(made.slot);
         Ok(made.created)
     }
 
@@ -195,6 +196,8 @@ pub(super) struct Made {
     pub carried: Carried,
     /// The new turn was begun: this process runs it.
     pub begun: bool,
+    /// The place that was kept for it.
+    pub slot: Option<Slot>,
 }
 
 impl Made {
@@ -208,6 +211,7 @@ impl Made {
             created,
             carried,
             begun,
+            slot: None,
         }
     }
 }
@@ -227,6 +231,14 @@ async fn behind(
         OnBusy::Steer => return steer(rows, engine, session, active, turn).await,
         OnBusy::Reject | OnBusy::Enqueue => return enqueue(rows, engine, session, turn).await.map(Ok),
     };
+    // What takes the place of a parked turn begins at once.
+    let slot = match rows.turn(session.session_id, active).await? {
+        Some(parked) if parked.status == TurnStatus::Waiting => match admit(rows, engine, &turn).await? {
+            Ok(slot) => Some(slot),
+            Err(full) => return Ok(Err(EngineError::Refused(full))),
+        },
+        _ => None,
+    };
     let made = supersede(rows, engine, session, active, turn, reason).await?;
     let created = CreatedTurn {
         turn: made.new.view(),
@@ -237,6 +249,7 @@ async fn behind(
         created,
         carried: made.old,
         begun: false,
+        slot,
     }))
 }
 
@@ -246,12 +259,7 @@ pub(super) async fn enqueue(
     session: SessionRecord,
     turn: TurnRecord,
 ) -> Result<Made, StoreError> {
-    let state = State {
-        session,
-        turn,
-        calls: Vec::new(),
-        approvals: Vec::new(),
-    };
+    let state = State::fresh(session, turn);
     let carried = commit::carry_out(rows, engine, state, None, |step| step.enqueue()).await?;
     Ok(Made::of(carried, false))
 }
@@ -321,12 +329,7 @@ pub(super) async fn stop(
     let head = session.head_seq;
     match status {
         TurnStatus::Queued => {
-            let state = State {
-                session,
-                turn,
-                calls: Vec::new(),
-                approvals: Vec::new(),
-            };
+            let state = State::fresh(session, turn);
             commit::carry_out(rows, engine, state, None, |step| {
                 step.drop_queued(Outcome::stopped(reason));
             })
@@ -348,12 +351,7 @@ pub(super) async fn stop(
                 cancel_reason: Some(reason),
                 ..turn
             };
-            let state = State {
-                session,
-                turn,
-                calls: Vec::new(),
-                approvals: Vec::new(),
-            };
+            let state = State::fresh(session, turn);
             Ok(Carried {
                 state,
                 promoted: None,
@@ -362,12 +360,7 @@ pub(super) async fn stop(
             })
         }
         _ => {
-            let state = State {
-                session,
-                turn,
-                calls: Vec::new(),
-                approvals: Vec::new(),
-            };
+            let state = State::fresh(session, turn);
             Ok(Carried {
                 state,
                 promoted: None,
@@ -376,12 +369,4 @@ pub(super) async fn stop(
             })
         }
     }
-}
-
-fn too_many(engine: &Engine) -> Problem {
-    let limit = engine.settings().max_executing;
-    Problem::new(
-        ProblemCode::TooManyTurns,
-        format!("{limit} turns run on this server already (`server.max_executing_turns`); try again in a moment"),
-    )
 }

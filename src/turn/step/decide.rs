@@ -78,6 +78,9 @@ impl Step<'_> {
             ..approval
         };
         self.replace(&settled, EventType::ApprovalResolved);
+        if settled.kind == ApprovalKind::Budget && allowed {
+            self.grant_budget(&settled);
+        }
         let Some(call) = settled.tool_call_id else { return true };
         if settled.kind == ApprovalKind::Recovery {
             self.recover(call, decision.choice, decision.reason.as_deref());

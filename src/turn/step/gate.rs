@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::Step;
 use super::trail::Instead;
+use crate::base::Timestamp;
 use crate::guard::Finding;
 use crate::model::approval::{Approval, ApprovalKind, ApprovalStatus, Choice, OnAsk};
 use crate::model::call::CallStatus;
@@ -200,8 +201,6 @@ impl Step<'_> {
         let rules = self.world.rules;
         let arguments = call.effective_arguments();
         let subject = self.world.tools.get(&call.name).map(|tool| tool.subject(arguments));
-        let expires = (rules.approval_timeout_ms != 0)
-            .then(|| crate::base::Timestamp(self.world.now.0.saturating_add(rules.approval_timeout_ms)));
         let backend = self.state.session.environment.backend.clone();
         let place = self.world.place(self.state.session.cwd.as_deref(), &backend);
         let cwd = place.cwd.to_string_lossy().into_owned();
@@ -229,15 +228,26 @@ impl Step<'_> {
             requester: self.state.turn.user_id.clone(),
             reviewer: "human".to_owned(),
             requested_at: self.world.now,
-            expires_at: expires,
+            expires_at: self.expiry(),
             on_expiry: rules.on_expiry,
             decision: None,
         }
     }
 
-    /// Asks, and lets the call wait.
+    /// Until when somebody may answer what is asked now.
+    pub(super) fn expiry(&self) -> Option<Timestamp> {
+        let timeout = self.world.rules.approval_timeout_ms;
+        (timeout != 0).then(|| Timestamp(self.world.now.0.saturating_add(timeout)))
+    }
+
+    /// Asks a person about a call, and lets it wait.
     pub(super) fn put(&mut self, call: &CallRecord, approval: Approval) {
         self.mark(call.call_id, CallStatus::Waiting);
+        self.request(approval);
+    }
+
+    /// Asks a person.
+    pub(super) fn request(&mut self, approval: Approval) {
         let event = self.approval_event(EventType::ApprovalRequested, &approval);
         self.writes.events.push(event);
         self.trail_approval(&approval);

@@ -8,6 +8,7 @@
 
 mod answer;
 mod begin;
+mod budget;
 mod decide;
 mod edit;
 mod finish;
@@ -79,6 +80,7 @@ impl<'a> Step<'a> {
                     self.park();
                     break;
                 }
+                Next::AskBudget => self.ask_budget(),
                 Next::Finish(outcome) => self.finish(outcome),
             }
         }

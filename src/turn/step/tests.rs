@@ -2,6 +2,7 @@
 //! nothing. After every step the invariants are checked, whatever the case is
 //! about.
 
+mod budgets;
 mod cases;
 mod edits;
 mod next;
@@ -16,6 +17,7 @@ use super::{AnswerIn, Step};
 use crate::base::{Clock, Id, Timestamp};
 use crate::guard::{Finding, Severity, Span};
 use crate::model::approval::{ApprovalStatus, OnAsk, OnExpiry, Recovery};
+use crate::model::budget::Budgets;
 use crate::model::call::{CallStatus, Effect, Footprint};
 use crate::model::event::EventType;
 use crate::model::grant::Grant;
@@ -24,6 +26,7 @@ use crate::model::message::{Part, Role, text_of};
 use crate::model::record::{MessageRecord, SessionRecord, TurnRecord, Writes};
 use crate::model::session::{ApprovalMode, ApprovalPolicy, EnvironmentSpec, SessionStatus, ToolsetSelection};
 use crate::model::turn::{TurnOptions, TurnStatus, Usage};
+use crate::model::usage::{Prices, Spent};
 use crate::provider::{Answer, Call as ModelCall, Finish};
 use crate::tool::budget::ResultLimit;
 use crate::tool::session_tools::SessionTools;
@@ -151,6 +154,7 @@ impl Game {
             turn: turn(&clock),
             calls: Vec::new(),
             approvals: Vec::new(),
+            budgets: Vec::new(),
         };
         let mut game = Self {
             bench: Bench::new().await,
@@ -306,11 +310,13 @@ impl Game {
 
     fn answer(&mut self, answer: Answer, with_tools: bool) -> Writes {
         let message_id = Id::new(&self.clock);
+        let spent = Spent::in_turn("m", answer.usage, &Prices::default());
         self.step(|step| {
             step.answer(AnswerIn {
                 message_id,
                 answer,
                 with_tools,
+                spent,
             });
         })
     }
@@ -384,6 +390,7 @@ fn rules() -> Rules {
         recovery: Recovery::Tell,
         allow_permanent: true,
         allowlist: Vec::new(),
+        budgets: Budgets::default(),
     }
 }
 

@@ -2,6 +2,7 @@
 //! killed, stopped, started again.
 
 mod audit;
+mod chat;
 mod commands;
 mod deaths;
 mod frozen;

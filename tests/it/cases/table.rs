@@ -198,7 +198,10 @@ const PLACES: &[Place] = &[
         &["fc_068_a_call_that_cannot_be_made_is_answered_and_the_turn_goes_on"],
     ),
     tested("FC-070", &["fc_070_a_full_server_starts_nothing_by_any_way"]),
-    later("FC-071", "needs limits for each tenant"),
+    tested(
+        "FC-071",
+        &["fc_071_a_tenant_at_its_limit_is_no_ones_business_but_its_own"],
+    ),
     tested(
         "FC-073",
         &["fc_073_a_body_over_the_limit_is_refused_alike_however_it_comes"],

@@ -155,8 +155,9 @@ pub(super) fn process_starts(source: &Source) -> Vec<String> {
 }
 
 pub(super) fn http_clients(source: &Source) -> Vec<String> {
-    // Addresses of the operator's configuration: model servers, and documents.
-    if source.module() == "fetch" {
+    // Addresses of the operator's configuration (documents), and the server that
+    // the person at the terminal names.
+    if source.module() == "fetch" || source.path == "cli/chat/client.rs" {
         return Vec::new();
     }
     outside(

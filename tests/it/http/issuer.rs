@@ -21,7 +21,9 @@ async fn keys(State(works): State<Arc<AtomicBool>>) -> Response {
 #[tokio::test]
 async fn a_token_is_judged_by_the_keys_of_its_issuer() {
     let works = Arc::new(AtomicBool::new(false));
-    let router = axum::Router::new().route("/keys", get(keys)).with_state(Arc::clone(&works));
+    let router = axum::Router::new()
+        .route("/keys", get(keys))
+        .with_state(Arc::clone(&works));
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let url = format!("http://{}/keys", listener.local_addr().unwrap());
     let issuer = tokio::spawn(async move { axum::serve(listener, router).await });
@@ -48,7 +50,10 @@ async fn a_token_is_judged_by_the_keys_of_its_issuer() {
     works.store(true, Ordering::SeqCst);
     let web = place.serve().await;
     web.client(&token).get("/v1/sessions").await.expect(200);
-    web.client(&late).get("/v1/sessions").await.problem(401, "unauthenticated");
+    web.client(&late)
+        .get("/v1/sessions")
+        .await
+        .problem(401, "unauthenticated");
     issuer.abort();
     web.client(&token).get("/v1/sessions").await.expect(200);
     web.stop().await;

@@ -4,8 +4,10 @@
 mod access;
 mod bodies;
 mod busy;
+mod conditions;
 mod cursors;
 mod issuer;
+mod limits;
 mod once;
 mod sessions;
 mod turns;

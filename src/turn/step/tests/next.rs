@@ -22,6 +22,7 @@ fn short(next: &Next) -> String {
         Next::Run(calls) => format!("run {}", calls.len()),
         Next::Await => "await".to_owned(),
         Next::Park => "park".to_owned(),
+        Next::AskBudget => "ask budget".to_owned(),
         Next::Finish(outcome) => format!("{} {:?}", outcome.status.name(), outcome.stop_reason),
     }
 }
