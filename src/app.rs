@@ -87,7 +87,11 @@ impl App {
             shared: config.server.data_dir_shared,
         });
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        schedule::start(&engine, node.id(), registration, config.lease.duration, &tasks, &stop);
+        let spans = schedule::Spans {
+            lease: config.lease.duration,
+            events_days: config.retention.events_days,
+        };
+        schedule::start(&engine, node.id(), registration, spans, &tasks, &stop);
         Ok(Self {
             engine,
             tenant,

@@ -7,6 +7,7 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 
+use crate::base::Timestamp;
 use crate::model::audit::Actor;
 use crate::model::id::TenantId;
 use crate::model::principal::{Principal, Scope, Scopes};
@@ -30,26 +31,17 @@ pub struct Caller {
     pub principal: Principal,
     /// Only the caller's own rows, unless it sees the whole tenant.
     pub scope: store::Scope,
+    /// When the credential expires.
+    pub until: Option<Timestamp>,
 }
 
 impl Caller {
-    /// The first line of every handler.
-    pub fn require(&self, scope: Scope) -> Result<(), Failure> {
-        if self.principal.scopes.allow(scope) {
-            return Ok(());
-        }
-        Err(Failure::new(
-            ProblemCode::Forbidden,
-            format!("the key or token lacks the scope `{}`", scope.name()),
-        ))
-    }
-}
-
-impl FromRequestParts<ApiState> for Caller {
-    type Rejection = Failure;
-
-    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Failure> {
-        let principal = principal(state, bearer(&parts.headers)?).await?;
+    /// The caller behind a principal, whatever it was recognised by.
+    pub(super) fn recognised(
+        state: &ApiState,
+        principal: Principal,
+        until: Option<Timestamp>,
+    ) -> Result<Self, Failure> {
         if let Some(reason) = &state.access.single_tenant
             && principal.tenant != tenants::default_id()
         {
@@ -69,8 +61,33 @@ impl FromRequestParts<ApiState> for Caller {
         } else {
             scope.of_user(principal.user.clone())
         };
-        rate::count(state, parts, &principal, &scope).await?;
-        Ok(Self { principal, scope })
+        Ok(Self {
+            principal,
+            scope,
+            until,
+        })
+    }
+
+    /// The first line of every handler.
+    pub fn require(&self, scope: Scope) -> Result<(), Failure> {
+        if self.principal.scopes.allow(scope) {
+            return Ok(());
+        }
+        Err(Failure::new(
+            ProblemCode::Forbidden,
+            format!("the key or token lacks the scope `{}`", scope.name()),
+        ))
+    }
+}
+
+impl FromRequestParts<ApiState> for Caller {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Failure> {
+        let (principal, until) = principal(state, bearer(&parts.headers)?).await?;
+        let caller = Self::recognised(state, principal, until)?;
+        rate::count(state, parts, &caller.principal, &caller.scope).await?;
+        Ok(caller)
     }
 }
 
@@ -98,19 +115,21 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Failure> {
     }
 }
 
-async fn principal(state: &ApiState, credential: &str) -> Result<Principal, Failure> {
+/// Who the credential stands for, and until when.
+async fn principal(state: &ApiState, credential: &str) -> Result<(Principal, Option<Timestamp>), Failure> {
     let access = &state.access;
     if let Some(key) = &access.environment_key
         && api_key::is_same(credential, key)
     {
-        return Ok(Principal {
+        let principal = Principal {
             tenant: tenants::default_id(),
             user: DEFAULT_USER.to_owned(),
             scopes: Scopes::from_iter([Scope::Admin]),
             key: None,
             expires_at: None,
             tools: None,
-        });
+        };
+        return Ok((principal, None));
     }
     if api_key::is_key(credential) {
         return of_key(state, credential).await;
@@ -119,27 +138,28 @@ async fn principal(state: &ApiState, credential: &str) -> Result<Principal, Fail
     // dots too, but then it was compared above.
     match &access.verifier {
         Some(verifier) if credential.contains('.') => {
-            let claims = verifier
-                .verify(credential, state.clock().now())
+            let (claims, until) = verifier
+                .verify_until(credential, state.clock().now())
                 .await
                 .map_err(|error| match error {
                     TokenError::NoKeys => Failure::new(ProblemCode::IssuerUnavailable, error.to_string()),
                     error => unauthenticated(error.to_string()),
                 })?;
-            Ok(Principal {
+            let principal = Principal {
                 tenant: tenant_of_token(state, &claims.tenant).await?,
                 user: claims.user,
                 scopes: claims.scopes,
                 key: None,
                 expires_at: Some(claims.expires_at),
                 tools: None,
-            })
+            };
+            Ok((principal, Some(until)))
         }
         _ => Err(unauthenticated("the key is unknown")),
     }
 }
 
-async fn of_key(state: &ApiState, credential: &str) -> Result<Principal, Failure> {
+async fn of_key(state: &ApiState, credential: &str) -> Result<(Principal, Option<Timestamp>), Failure> {
     let found = across_tenants::key_with_hash(&state.store, &api_key::hash(credential)).await?;
     let key = found.ok_or_else(|| unauthenticated("the key is unknown"))?;
     let expired = key.expires_at.is_some_and(|expiry| expiry <= state.clock().now());
@@ -148,7 +168,8 @@ async fn of_key(state: &ApiState, credential: &str) -> Result<Principal, Failure
         refusals::note(state, &key);
         return Err(unauthenticated(format!("the key has {why}")));
     }
-    Ok(of_record(key))
+    let until = key.expires_at;
+    Ok((of_record(key), until))
 }
 
 fn of_record(key: KeyRecord) -> Principal {

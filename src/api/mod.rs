@@ -11,6 +11,7 @@ pub mod failure;
 pub mod hosts;
 mod json;
 mod leash;
+mod lifetime;
 pub mod listen;
 mod native;
 pub mod once;
@@ -25,6 +26,8 @@ mod request_id;
 mod security;
 mod sse;
 pub mod state;
+mod text;
+mod viewer;
 mod wait;
 
 use std::any::Any;

@@ -18,6 +18,7 @@ mod nearest;
 mod node;
 mod openai;
 mod original;
+mod retention;
 mod section;
 mod server;
 mod spending;
@@ -38,6 +39,7 @@ pub use limits::{Limit, Limits, Quota};
 pub use log::{Format, Level, Log};
 pub use node::Origin;
 pub use openai::OpenAi;
+pub use retention::Retention;
 pub use section::Setting;
 pub use server::{Lease, Server};
 pub use spending::Usage;
@@ -66,6 +68,7 @@ pub struct Config {
     pub usage: Usage,
     pub budgets: Budgets,
     pub terminal: Terminal,
+    pub retention: Retention,
     pub log: Log,
     pub platform_toolsets: PlatformToolsets,
     /// Keys of the original's configuration that mean nothing here.
@@ -106,6 +109,7 @@ impl Config {
             usage: root.section("usage", Usage::read),
             budgets: root.section("budgets", spending::read_budgets),
             terminal: root.section("terminal", Terminal::read),
+            retention: root.section("retention", Retention::read),
             log: root.section("log", Log::read),
             platform_toolsets: root.section("platform_toolsets", PlatformToolsets::read),
             ignored: Vec::new(),

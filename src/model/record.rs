@@ -10,7 +10,7 @@ use super::budget::BudgetGrant;
 use super::call::{CallStatus, Effect, ToolCall};
 use super::event::EventType;
 use super::grant::{Grant, GrantUse};
-use super::id::{ApprovalId, CallId, MessageId, NodeId, ProcessId, SessionId, TenantId, TurnId};
+use super::id::{ApprovalId, CallId, KeyId, MessageId, NodeId, ProcessId, SessionId, TenantId, TurnId};
 use super::message::{FinishReason, Message, Part, Role};
 use super::problem::Problem;
 use super::session::{ApprovalPolicy, EnvironmentSpec, SessionStatus, ToolsetSelection};
@@ -87,6 +87,8 @@ pub struct TurnRecord {
     pub turn_id: TurnId,
     pub session_id: SessionId,
     pub user_id: String,
+    /// The stored key that the turn was asked for with, if it was.
+    pub key_id: Option<KeyId>,
     pub status: TurnStatus,
     pub stop_reason: Option<StopReason>,
     pub input: Vec<Part>,
@@ -130,6 +132,7 @@ impl TurnRecord {
             turn_id,
             session_id,
             user_id,
+            key_id: None,
             status: TurnStatus::Queued,
             stop_reason: None,
             input,

@@ -192,6 +192,8 @@ pub struct Steer {
     /// Of the turn that it becomes if the active one ends first.
     pub turn_id: TurnId,
     pub user_id: String,
+    #[serde(default)]
+    pub key_id: Option<KeyId>,
     pub input: Vec<Part>,
     pub options: TurnOptions,
     pub created_at: Timestamp,

@@ -9,6 +9,8 @@ use tokio::sync::watch;
 
 use crate::model::id::SessionId;
 
+use super::notices::{Notice, Notices};
+
 /// A cheap handle; clones ring the same bell.
 #[derive(Clone, Debug)]
 pub struct Bell(Arc<Shared>);
@@ -19,12 +21,15 @@ struct Shared {
     sessions: Mutex<HashMap<SessionId, watch::Sender<()>>>,
     any: watch::Sender<()>,
     audits: watch::Sender<()>,
+    notices: Notices,
 }
 
-/// What a commit has to tell.
+/// What one commit has to say.
 #[derive(Debug, Default)]
-pub(super) struct News {
+pub(super) struct Rings {
     pub(super) sessions: Vec<SessionId>,
+    pub(super) notices: Vec<Notice>,
+    /// The audit trail grew.
     pub(super) audited: bool,
 }
 
@@ -44,6 +49,7 @@ impl Bell {
             sessions: Mutex::default(),
             any,
             audits,
+            notices: Notices::default(),
         }))
     }
 
@@ -72,11 +78,20 @@ impl Bell {
         self.0.audits.subscribe()
     }
 
-    pub(super) fn ring(&self, news: &News) {
-        if news.audited {
+    /// Where whole tenants are listened to.
+    pub fn notices(&self) -> &Notices {
+        &self.0.notices
+    }
+
+    pub(super) fn ring_all(&self, rings: Rings) {
+        self.ring(&rings.sessions);
+        self.0.notices.publish(rings.notices);
+        if rings.audited {
             self.0.audits.send_replace(());
         }
-        let sessions = &news.sessions;
+    }
+
+    pub(super) fn ring(&self, sessions: &[SessionId]) {
         if sessions.is_empty() {
             return;
         }

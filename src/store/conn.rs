@@ -10,14 +10,15 @@ use sqlx::{Database, Encode, Transaction, Type};
 
 use crate::model::id::SessionId;
 
-use super::bell::News;
+use super::bell::Rings;
+use super::notices::Notice;
 use super::{Arg, Kind, Row, StoreError};
 
 /// What the work of a read or a write gets.
 #[derive(Debug)]
 pub struct Conn {
     link: Link,
-    news: News,
+    rings: Rings,
     failed: bool,
 }
 
@@ -33,7 +34,7 @@ impl Conn {
     pub(super) fn new(link: Link) -> Self {
         Self {
             link,
-            news: News::default(),
+            rings: Rings::default(),
             failed: false,
         }
     }
@@ -80,18 +81,23 @@ impl Conn {
 
     /// Remembers to ring for `session` once this transaction is committed.
     pub fn ring(&mut self, session: SessionId) {
-        if !self.news.sessions.contains(&session) {
-            self.news.sessions.push(session);
+        if !self.rings.sessions.contains(&session) {
+            self.rings.sessions.push(session);
         }
     }
 
     /// Remembers to tell that the audit trail grew.
     pub(super) fn note_audit(&mut self) {
-        self.news.audited = true;
+        self.rings.audited = true;
     }
 
-    pub(super) fn take_news(&mut self) -> News {
-        std::mem::take(&mut self.news)
+    /// Remembers to tell the tenant's lists once this transaction is committed.
+    pub(super) fn notify(&mut self, notice: Notice) {
+        self.rings.notices.push(notice);
+    }
+
+    pub(super) fn take_rings(&mut self) -> Rings {
+        std::mem::take(&mut self.rings)
     }
 
     /// Whether a statement failed; forgets it, for the next user of the link.

@@ -55,6 +55,7 @@ impl Rows<'_> {
         const SQL: &str = "
             select seq, turn_id, type, at, data from event
             where tenant_id = $1 and session_id = $2 and seq > $3 and ($4 = 0 or turn_id = $5)
+                and seq >= (select oldest_seq from session where tenant_id = $1 and session_id = $2)
             order by seq limit $6";
         let Some(view) = self.session(session).await? else {
             return Ok(None);
@@ -68,6 +69,66 @@ impl Rows<'_> {
             limit.into(),
         ];
         let rows = self.conn.rows(SQL, &args).await?;
+        self.rendered(session, view, &rows).await.map(Some)
+    }
+
+    /// As [`Rows::events`], with the first event that is kept where events after
+    /// `after` are not kept any more. A turn's are all kept or none is.
+    pub async fn events_and_gap(
+        &mut self,
+        session: SessionId,
+        turn: Option<TurnId>,
+        after: i64,
+        limit: u32,
+    ) -> Result<Option<(Slice<Event>, Option<i64>)>, StoreError> {
+        let Some(events) = self.events(session, turn, after, limit).await? else {
+            return Ok(None);
+        };
+        let next = events.items.first().map(|event| event.seq);
+        let whole = match turn {
+            Some(_) => next.is_some(),
+            None => next.is_some_and(|next| next == after.saturating_add(1)),
+        };
+        let oldest = match whole {
+            true => None,
+            false => self.oldest_seq(session).await?,
+        };
+        Ok(Some((
+            events,
+            oldest.filter(|oldest| after.saturating_add(1) < *oldest),
+        )))
+    }
+
+    /// Events after `after` that a tenant's lists show, oldest first. `None`
+    /// when the session does not exist for this scope.
+    pub async fn list_events(
+        &mut self,
+        session: SessionId,
+        approvals_only: bool,
+        after: i64,
+        limit: u32,
+    ) -> Result<Option<Slice<Event>>, StoreError> {
+        const SQL: &str = "
+            select seq, turn_id, type, at, data from event
+            where tenant_id = $1 and session_id = $2 and seq > $3
+                and (type like 'approval.%' or ($4 = 0 and type like 'session.%'))
+            order by seq limit $5";
+        let Some(view) = self.session(session).await? else {
+            return Ok(None);
+        };
+        let args = [
+            self.tenant.into(),
+            session.into(),
+            after.into(),
+            Arg::Int(i64::from(approvals_only)),
+            limit.into(),
+        ];
+        let rows = self.conn.rows(SQL, &args).await?;
+        self.rendered(session, view, &rows).await.map(Some)
+    }
+
+    /// Joins the bodies of events, as far as a slice holds.
+    async fn rendered(&mut self, session: SessionId, view: Session, rows: &[Row]) -> Result<Slice<Event>, StoreError> {
         let mut stored: Vec<Stored> = rows.iter().map(stored).collect::<Result<_, _>>()?;
         let mut bodies = self.bodies(session, &stored).await?;
         bodies.session = Some(view);
@@ -75,7 +136,7 @@ impl Rows<'_> {
         stored.truncate(bodies.fits);
         let render = |event| bodies.render(session, event);
         let items = stored.iter().map(render).collect::<Result<_, _>>()?;
-        Ok(Some(Slice { items, cut }))
+        Ok(Slice { items, cut })
     }
 
     /// Loads bodies until the slice is full; `fits` says for how many events.

@@ -102,7 +102,7 @@ impl Database {
             Err(error) => return job.refuse(error),
         };
         let Attempt { fate, verdict } = job.attempt(&mut conn, self.hooks.probe.as_ref()).await;
-        let news = conn.take_news();
+        let rings = conn.take_rings();
         let Link::Postgres(transaction) = conn.into_link() else {
             return;
         };
@@ -126,7 +126,7 @@ impl Database {
             }
         };
         if matches!(outcome, Ok(()) | Err(StoreError::Unclear(_))) {
-            self.hooks.bell.ring(&news);
+            self.hooks.bell.ring_all(rings);
         }
         verdict.tell(outcome);
     }

@@ -36,7 +36,6 @@ pub struct Rows<'c> {
     pub(super) once: Option<Once>,
     pub(super) actor: Option<Actor>,
     only_if: Precondition,
-    pub(super) key: Option<KeyId>,
     pub(super) clock: Clock,
 }
 
@@ -81,8 +80,17 @@ impl Scope {
         self
     }
 
+    pub fn key(&self) -> Option<KeyId> {
+        self.key
+    }
+
     pub fn tenant(&self) -> TenantId {
         self.tenant
+    }
+
+    /// Whether rows of this user exist for the scope.
+    pub fn sees(&self, user: &str) -> bool {
+        self.user.as_ref().is_none_or(|own| own == user)
     }
 
     pub fn store(&self) -> &Store {
@@ -116,7 +124,7 @@ impl Scope {
     /// Makes the rows of this scope out of a transaction.
     fn opened(&self) -> impl for<'c> FnOnce(&'c mut Conn) -> Rows<'c> + Send + 'static {
         let (tenant, user, once, actor) = (self.tenant, self.user.clone(), self.once.clone(), self.actor.clone());
-        let (only_if, key) = (self.only_if.clone(), self.key);
+        let only_if = self.only_if.clone();
         let clock = self.store.clock().clone();
         move |conn| Rows {
             conn,
@@ -125,7 +133,6 @@ impl Scope {
             once,
             actor,
             only_if,
-            key,
             clock,
         }
     }

@@ -12,7 +12,7 @@ use sqlx::{ConnectOptions, Connection};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::bell::News;
+use super::bell::Rings;
 use super::conn::Link;
 use super::job::{Hooks, Job, Settle};
 use super::{Conn, Fate, StoreError};
@@ -34,7 +34,7 @@ pub(super) struct Writer {
 /// A job that succeeded inside a transaction that is still open.
 struct Pending {
     verdict: Settle,
-    news: News,
+    rings: Rings,
     unclear: bool,
 }
 
@@ -128,17 +128,17 @@ impl Writer {
     /// has been told so.
     async fn attempt(&mut self, job: Job) -> Option<Pending> {
         let attempt = job.attempt(&mut self.conn, self.hooks.probe.as_ref()).await;
-        let news = self.conn.take_news();
+        let rings = self.conn.take_rings();
         let verdict = attempt.verdict;
         match attempt.fate {
             Ok(Fate::Go) => Some(Pending {
                 verdict,
-                news,
+                rings,
                 unclear: false,
             }),
             Ok(Fate::UnclearCommitted) => Some(Pending {
                 verdict,
-                news,
+                rings,
                 unclear: true,
             }),
             Ok(Fate::FailBefore) => {
@@ -146,7 +146,7 @@ impl Writer {
                 None
             }
             Ok(Fate::UnclearRolledBack) => {
-                self.hooks.bell.ring(&news);
+                self.hooks.bell.ring_all(rings);
                 verdict.tell(Err(StoreError::unclear("the probe hid that the commit failed")));
                 None
             }
@@ -157,12 +157,12 @@ impl Writer {
         }
     }
 
-    async fn settle(&mut self, outcome: Result<(), StoreError>, pending: Vec<Pending>) {
+    async fn settle(&mut self, outcome: Result<(), StoreError>, mut pending: Vec<Pending>) {
         match outcome {
             Ok(()) => {
                 self.hooks.commits.fetch_add(1, Ordering::Relaxed);
-                for done in &pending {
-                    self.hooks.bell.ring(&done.news);
+                for done in &mut pending {
+                    self.hooks.bell.ring_all(std::mem::take(&mut done.rings));
                 }
                 for done in pending {
                     let unclear = || Err(StoreError::unclear("the probe hid that the commit succeeded"));

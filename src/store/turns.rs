@@ -41,7 +41,7 @@ impl Rows<'_> {
             turn.last_seq.into(),
             turn.queue_place.into(),
             Arg::json(&turn.steers)?,
-            self.key.into(),
+            turn.key_id.into(),
         ];
         self.conn.execute(SQL, &args).await?;
         Ok(())
@@ -195,6 +195,7 @@ pub(super) fn turn_record(row: &Row) -> Result<TurnRecord, StoreError> {
         turn_id: row.id("turn_id")?,
         session_id: row.id("session_id")?,
         user_id: row.text("user_id")?,
+        key_id: row.opt_id("key_id")?,
         status: named(&row.text("status")?)?,
         stop_reason: row.opt_text("stop_reason")?.map(|name| named(&name)).transpose()?,
         input: row.json("input")?,

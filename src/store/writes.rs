@@ -1,6 +1,7 @@
 //! Carrying out what pure code decided: one [`Writes`] becomes a few statements
 //! under the session's lock. Here, and only here, events get their numbers.
 
+use super::notices::Notice;
 use super::scope::Rows;
 use super::{Arg, Kind, StoreError};
 use crate::base::Timestamp;
@@ -56,6 +57,9 @@ impl Rows<'_> {
         self.add_usage(&writes.usage).await?;
         self.add_budget_grants(id, &writes.budget_grants).await?;
         self.conn.ring(id);
+        if let Some(notice) = Notice::of(session, &writes.events, first) {
+            self.conn.notify(notice);
+        }
         Ok(first)
     }
 

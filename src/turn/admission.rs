@@ -43,7 +43,7 @@ pub(super) async fn admit(
 ) -> Result<Result<Slot, Problem>, StoreError> {
     let Ceilings { server, tenant, key } = engine.settings().ceilings;
     if key.is_some() || tenant.is_some() {
-        let now = rows.executing_turns(&turn.user_id).await?;
+        let now = rows.executing_turns(turn).await?;
         let full = |limit: Option<u32>, count: i64| limit.filter(|limit| i64::from(*limit) <= count);
         if let Some(limit) = full(key, now.of_key) {
             return Ok(Err(refused(ProblemCode::KeyTurnLimit, limit)));

@@ -11,6 +11,7 @@ use futures::FutureExt;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::Instrument;
 
 use super::admission::Ceilings;
 use super::state::State;
@@ -237,7 +238,9 @@ impl Engine {
             }
         }
         let engine = self.clone();
-        self.0.tasks.spawn(async move {
+        let session = state.session.session_id;
+        let span = tracing::info_span!("turn", %tenant, %session, %turn);
+        let running = async move {
             let owned = owner::Owned::new(&engine, tenant, state);
             // The task is one allocation anyway; the future within would make it large.
             let ran = AssertUnwindSafe(Box::pin(run::run(&engine, owned)))
@@ -256,7 +259,8 @@ impl Engine {
             if running.get(&turn).is_some_and(|running| running.epoch == epoch) {
                 running.remove(&turn);
             }
-        });
+        };
+        self.0.tasks.spawn(running.instrument(span));
     }
 
     /// Runs a request to its end even if whoever asked goes away: a turn that

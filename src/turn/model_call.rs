@@ -14,9 +14,10 @@ use super::watch::{Signal, Watch};
 use crate::live::drafts::Item;
 use crate::model::id::MessageId;
 use crate::model::problem::{Problem, ProblemCode};
+use crate::model::record::LastAnswer;
 use crate::model::turn::{StopReason, TurnStatus};
 use crate::model::usage::Spent;
-use crate::provider::{Answer, Delta, Failed, FailureKind, Finish, Request, retry};
+use crate::provider::{Answer, ChatMessage, Delta, Failed, FailureKind, Finish, Request, retry};
 use crate::tool::arguments::{self, Unreadable};
 
 /// How often an unusable answer is asked for again (Hermes: 3 for empty ones,
@@ -42,7 +43,7 @@ enum Attempted {
 
 pub(super) async fn call_model(engine: &Engine, owned: &mut Owned, with_tools: bool) -> Result<(), Gone> {
     let mut watch = Watch::new(engine, owned);
-    let Some(request) = load_request(engine, owned, with_tools).await? else {
+    let Some(mut request) = load_request(engine, owned, with_tools).await? else {
         // As soon as the store is back the turn ends.
         return owned.commit(engine, ending(store_unavailable(), Vec::new())).await;
     };
@@ -65,6 +66,13 @@ pub(super) async fn call_model(engine: &Engine, owned: &mut Owned, with_tools: b
                         return owned.commit(engine, Change::Answer(Box::new(answer))).await;
                     }
                     Some(problem) if tries.unusable < MAX_UNUSABLE => {
+                        let silent = answer.calls.is_empty() && owned.state.turn.progress.last == LastAnswer::Calls;
+                        let thought = answer.calls.is_empty() && !answer.reasoning.trim().is_empty();
+                        match tries.unusable {
+                            0 if thought => request.messages.push(ChatMessage::user(prompt::ANSWER)),
+                            0 if silent => request.messages.push(ChatMessage::user(prompt::NUDGE)),
+                            _ => {}
+                        }
                         tries.unusable += 1;
                         (Duration::ZERO, problem, Some(spent))
                     }

@@ -13,6 +13,7 @@ use super::step::{AnswerIn, Partial, Step};
 use tokio_util::sync::CancellationToken;
 
 use crate::live::hub::Writer;
+use crate::model::call::CallStatus;
 use crate::model::id::{CallId, MessageId, TenantId};
 use crate::model::problem::{Problem, ProblemCode};
 use crate::model::turn::StopReason;
@@ -30,6 +31,8 @@ pub(super) struct Owned {
     pub drafts: Writer,
     /// Fires when this process must let go of its turns.
     pub stopping: CancellationToken,
+    /// How the turn must end once what still runs of it is stopped.
+    pub doomed: Option<Outcome>,
 }
 
 /// The turn is not this task's any more: somebody else went on with it, it is
@@ -96,6 +99,25 @@ impl Change {
         }
     }
 
+    /// Whether calls of the turn still run once this is stored. They are stopped
+    /// before the turn ends, or the next one would begin beside them.
+    fn leaves_running(&self, state: &State) -> bool {
+        let (Self::Results(results) | Self::Kept(results)) = self else {
+            return false;
+        };
+        let mut running = state.calls.iter().filter(|call| call.status == CallStatus::Running);
+        running.any(|call| results.iter().all(|(id, _)| *id != call.call_id))
+    }
+
+    /// The same happening while other calls run: what is there is kept, and
+    /// nothing follows from it yet.
+    fn keeping(self) -> Self {
+        match self {
+            Self::Results(results) => Self::Kept(results),
+            other => other,
+        }
+    }
+
     /// The same happening when the turn was cancelled meanwhile: what is there
     /// is kept, nothing follows from it.
     fn ending(self, outcome: Outcome) -> Self {
@@ -143,6 +165,7 @@ impl Owned {
             state,
             drafts,
             stopping: engine.stopping(),
+            doomed: None,
         }
     }
 
@@ -180,7 +203,13 @@ impl Owned {
             }
             if !given_up && engine.settings().store_retry <= began.elapsed() {
                 given_up = true;
-                change = change.ending(store_unavailable());
+                change = match change.leaves_running(&self.state) {
+                    true => {
+                        self.doomed = Some(store_unavailable());
+                        change.keeping()
+                    }
+                    false => change.ending(store_unavailable()),
+                };
             }
             tokio::select! {
                 () = tokio::time::sleep(RETRY_PAUSE) => {}
@@ -215,6 +244,8 @@ impl Owned {
                         commit::load(&mut rows, session, turn).await?
                     };
                     let change = match cancelled {
+                        // Whoever runs them sees the cancel next.
+                        Some(_) if change.leaves_running(&state) => change.keeping(),
                         Some(reason) => change.ending(Outcome::stopped(reason)),
                         None => change,
                     };

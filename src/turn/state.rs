@@ -7,6 +7,9 @@ use crate::model::call::CallStatus;
 use crate::model::id::CallId;
 use crate::model::record::{CallRecord, SessionRecord, TurnRecord};
 
+/// Calls of one answer that run at once (Hermes: 8 workers).
+const MAX_AT_ONCE: usize = 8;
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct State {
     pub session: SessionRecord,
@@ -60,7 +63,7 @@ impl State {
     }
 
     /// Calls that may start now: every earlier segment is settled, and within a
-    /// sequential one every earlier call.
+    /// sequential one every earlier call; no more than may run at once.
     pub fn startable(&self) -> Vec<CallId> {
         let ready = |place: usize, call: &CallRecord| {
             let before = self.calls.iter().take(place);
@@ -69,9 +72,12 @@ impl State {
                     .filter(|other| other.segment < call.segment || !call.parallel)
                     .all(|other| other.status.is_settled())
         };
+        let running = self.calls.iter().filter(|call| call.status == CallStatus::Running);
+        let free = MAX_AT_ONCE.saturating_sub(running.count());
         let calls = self.calls.iter().enumerate();
         calls
             .filter(|(place, call)| ready(*place, call))
+            .take(free)
             .map(|(_, call)| call.call_id)
             .collect()
     }

@@ -9,7 +9,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::client::{Client, NewKey};
-use crate::harness::http::{Answer, Web};
+use crate::harness::http::{Answer, Events, Web};
 use crate::harness::on_both;
 use crate::harness::script::{guarded, terminal};
 use crate::openapi::{Operation, document, operations};
@@ -170,7 +170,8 @@ pub fn least(document: &Value, schema: &Value) -> Value {
     }
 }
 
-/// What the operation answers; of a stream that it begins, the head.
+/// What the operation answers; of a session's stream that it begins, the head;
+/// of a stream of lists, the frames that show what is there.
 pub async fn call(client: &Client, operation: &Operation, path: &str, body: Option<&Value>) -> Answer {
     let method = Method::from_bytes(operation.method.as_bytes()).unwrap();
     let mut request = client.request(method, path);
@@ -183,11 +184,25 @@ pub async fn call(client: &Client, operation: &Operation, path: &str, body: Opti
         .get("content-type")
         .map(|kind| kind.to_str().unwrap().to_owned());
     if kind.as_deref() == Some("text/event-stream") {
-        return Answer {
-            status: response.status().as_u16(),
-            headers: response.headers().clone(),
-            body: Value::Null,
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let last = match path.split('?').next() {
+            Some("/v1/approvals/stream") => "stream.ready",
+            Some("/v1/stream") => "stream.hello",
+            _ => "",
         };
+        let mut shown = Vec::new();
+        if !last.is_empty() {
+            let mut events = Events::of(response);
+            loop {
+                let frame = events.next().await.unwrap();
+                if frame.event == last {
+                    break;
+                }
+                shown.extend((!frame.event.starts_with("stream.")).then_some(frame.data));
+            }
+        }
+        let body = json!({"data": shown});
+        return Answer { status, headers, body };
     }
     Answer::of(response).await
 }

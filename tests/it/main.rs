@@ -12,6 +12,7 @@
 )]
 #![allow(unreachable_pub, reason = "nothing is outside of a test binary")]
 
+mod answers;
 mod api_rest;
 mod audit;
 mod binary;
@@ -26,6 +27,8 @@ mod floors;
 mod harness;
 mod http;
 mod isolation;
+mod leases;
+mod limits;
 mod migrations;
 mod openapi;
 mod promises;
@@ -35,4 +38,6 @@ mod resume;
 mod sandbox;
 mod shutdown;
 mod steer;
+mod streams;
 mod tools;
+mod unconfined;

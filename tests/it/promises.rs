@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::harness::client::{Client, NewKey};
 use crate::harness::http::{Answer, Web};
 use crate::harness::on_both;
+use crate::harness::script::guarded;
 use crate::isolation::{Ids, World, body, closed, filled, least};
 use crate::openapi::{Operation, document};
 

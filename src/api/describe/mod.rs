@@ -11,7 +11,9 @@ mod rates;
 use std::fmt::Write;
 
 use utoipa::openapi::path::{Operation, Parameter, PathItem};
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::security::{
+    ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
+};
 use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{
     ComponentsBuilder, ContentBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Response,
@@ -24,8 +26,11 @@ use crate::model::principal::Scope;
 use crate::model::problem::{Problem, ProblemCode};
 
 use super::page::Limit;
+use super::viewer::PARAMETER;
 
 const SCHEME: &str = "bearer";
+/// Streams can be opened with a token in the query as well.
+const TOKEN_SCHEME: &str = "stream_token";
 
 /// What belongs together, with the scope that reading takes and the one that
 /// everything else takes. Handlers check; a test holds them to this table.
@@ -45,7 +50,7 @@ const fn tag(name: &'static str, about: &'static str, writing: Scope) -> Tag {
     }
 }
 
-const TAGS: [Tag; 10] = [
+const TAGS: [Tag; 11] = [
     tag(
         "sessions",
         "Conversations with their settings, messages and events.",
@@ -75,6 +80,12 @@ const TAGS: [Tag; 10] = [
         reading: Scope::AuditRead,
         ..tag("audit", "Who did what; only ever appended to.", Scope::AuditRead)
     },
+    // Asking for a token changes nothing.
+    tag(
+        "streams",
+        "Streams of a tenant's lists, and tokens that open streams.",
+        Scope::SessionsRead,
+    ),
     tag("tools", "Tools, toolsets and presets.", Scope::SessionsRead),
     tag("models", "Models that can answer.", Scope::SessionsRead),
     // A judgement is a question, though it is asked with POST.
@@ -96,6 +107,10 @@ pub(super) fn about() -> OpenApi {
              the scopes it takes; `admin` stands for all of them.",
         ))
         .build();
+    let token = ApiKeyValue::with_description(
+        PARAMETER,
+        "A stream token: it opens the one stream that it was made for, for browsers, whose `EventSource` sends no headers.",
+    );
     // Parameters name this schema, but only bodies bring theirs along.
     let limit = (Limit::name().into_owned(), Limit::schema());
     let mut schemas = vec![limit, (Problem::name().into_owned(), Problem::schema())];
@@ -107,6 +122,7 @@ pub(super) fn about() -> OpenApi {
     }
     let components = ComponentsBuilder::new()
         .security_scheme(SCHEME, SecurityScheme::Http(bearer))
+        .security_scheme(TOKEN_SCHEME, SecurityScheme::ApiKey(ApiKey::Query(token)))
         .schemas_from_iter(schemas)
         .build();
     let info = InfoBuilder::new()
@@ -171,7 +187,11 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
                 conditions::tell(operation, is_reading);
             }
             if operation.security.is_none() {
-                operation.security = Some(vec![requirement(is_reading, operation)]);
+                let mut ways = vec![requirement(is_reading, operation)];
+                if is_reading && is_stream(operation) {
+                    ways.push(SecurityRequirement::new(TOKEN_SCHEME, [""; 0]));
+                }
+                operation.security = Some(ways);
             }
             for (status, description) in problems(path, operation) {
                 let responses = &mut operation.responses.responses;
@@ -186,7 +206,7 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
     }
     if let Some(components) = &mut document.components {
         lists::by_name(&mut components.schemas);
-        events::as_union(&mut components.schemas);
+        events::as_unions(&mut components.schemas);
     }
     document
 }
@@ -199,6 +219,12 @@ fn requirement(is_reading: bool, operation: &Operation) -> SecurityRequirement {
         false => tag.writing.name(),
     });
     SecurityRequirement::new(SCHEME, scope)
+}
+
+/// Whether the operation answers with nothing but a stream.
+fn is_stream(operation: &Operation) -> bool {
+    let name = operation.operation_id.as_deref();
+    name.is_some_and(|name| name.starts_with("stream_"))
 }
 
 /// Whether a POST changes anything: what takes no more than reading is a

@@ -17,7 +17,10 @@ mod listing;
 mod models;
 mod new_turn;
 mod sessions;
+mod stream_filter;
+mod stream_tokens;
 mod streams;
+mod tenant_streams;
 mod tools;
 mod turns;
 mod usage;
@@ -31,6 +34,8 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
         .merge(sessions::routes())
         .merge(history::routes())
         .merge(streams::routes())
+        .merge(tenant_streams::routes())
+        .merge(stream_tokens::routes())
         .merge(turns::routes())
         .merge(approvals::routes())
         .merge(decisions::routes())

@@ -17,14 +17,17 @@ use crate::api::caller::Caller;
 use crate::api::conditions::{self, ConditionHeaders};
 use crate::api::failure::Failure;
 use crate::api::leash::Leash;
+use crate::api::lifetime::Lifetime;
 use crate::api::once;
 use crate::api::page::{Limit, Page};
 use crate::api::path::InPath;
 use crate::api::payload::Payload;
 use crate::api::query::Query;
-use crate::api::sse;
+use crate::api::sse::{self, Watched};
 use crate::api::state::ApiState;
+use crate::api::text;
 use crate::api::wait::{self, TurnOutcome, Waited};
+use crate::live::follow::Shown;
 use crate::model::event::Event;
 use crate::model::id::{SessionId, TurnId};
 use crate::model::principal::Scope;
@@ -37,6 +40,7 @@ use crate::tool::registry::Selection;
 use crate::turn::requests::{CreatedTurn, EngineError, NewTurn};
 
 use super::new_turn::{TurnChanges, TurnRequest};
+use super::stream_filter::{self, Deltas};
 use super::streams;
 
 pub(super) fn routes() -> OpenApiRouter<ApiState> {
@@ -54,51 +58,69 @@ const MAX_WAIT_SECONDS: u64 = 600;
 #[into_params(parameter_in = Query)]
 pub(super) struct TurnWait {
     /// Seconds to wait for the turn to end or to wait for a person; not together
-    /// with `Accept: text/event-stream`.
+    /// with `Accept: text/event-stream` or `text/plain`.
     #[param(minimum = 0, maximum = 600)]
     wait: Option<u64>,
+    /// With `Accept: text/event-stream`: only these types, separated by commas;
+    /// `turn.*` stands for all that begin so.
+    types: Option<String>,
+    /// With `Accept: text/event-stream`: without deltas only what is stored is
+    /// sent.
+    #[param(inline)]
+    deltas: Option<Deltas>,
 }
 
 /// Create a turn. It is answered at once; as a stream of events, if the header
-/// `Accept` names `text/event-stream`; or, with `wait`, when the turn is at rest.
+/// `Accept` names `text/event-stream`; as what the model says, if it names
+/// `text/plain`; or, with `wait`, when the turn is at rest.
+///
+/// Plain text begins with the model's first word; a turn that ends before it is
+/// answered with a problem. Messages are paragraphs. Lines in brackets are the
+/// server's: what waits for an approval (the text goes on after the decision),
+/// and why the turn did not complete. Only the text of a turn that completed
+/// ends as a body should; any other breaks off. There is no cursor: `GET
+/// …/turns/{turn_id}/stream` with the same `Accept`, or the same request under
+/// the same `Idempotency-Key`, gives the whole text from its first word.
 #[utoipa::path(post, path = "/v1/sessions/{id}/turns", tag = "turns", request_body = TurnRequest,
     params(("id" = SessionId, Path), TurnWait),
     responses(
-        (status = 200, description = "The turn at rest, with `wait`; or frames whose `data` is an event.",
-            content((TurnOutcome = "application/json"), (Event = "text/event-stream")),
+        (status = 200, description = "The turn at rest, with `wait`; or frames whose `data` is an event; or what the \
+            model says.",
+            content((TurnOutcome = "application/json"), (Event = "text/event-stream"), (String = "text/plain")),
             headers(("Content-Location" = String, description = "Path of the turn."))),
         (status = 202, description = "The turn was taken; it is under way.", body = Turn,
             headers(("Location" = String, description = "Path of the turn."),
                 ("ETag" = String, description = "Names this version of the turn."))),
-        (status = 406, description = "`Accept` allows neither JSON nor a stream.",
+        (status = 406, description = "`Accept` allows neither JSON nor a stream nor text.",
             body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "The session is busy.",
+        (status = 409, description = "The session is busy; as text: the turn was stopped before its first word.",
             body = Problem, content_type = "application/problem+json"),
         (status = 429, description = "The queue of the session is full, as many turns execute as the key, the tenant or \
             the server may have, or requests come too fast; `code` says which.",
             body = Problem, content_type = "application/problem+json"),
-        (status = 502, description = "With `wait`: the turn failed at the model server.",
+        (status = 502, description = "With `wait`, or as text: the turn failed at the model server.",
             body = Problem, content_type = "application/problem+json"),
-        (status = 504, description = "With `wait`: the turn or the model server ran out of time.",
+        (status = 504, description = "With `wait`, or as text: the turn or the model server ran out of time.",
             body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn create_turn(
     State(state): State<ApiState>,
     caller: Caller,
     InPath(session): InPath<SessionId>,
-    Query(TurnWait { wait }): Query<TurnWait>,
+    Query(asked): Query<TurnWait>,
     headers: HeaderMap,
     payload: Payload,
 ) -> Result<Response, Failure> {
     caller.require(Scope::TurnsWrite)?;
     state.takes_work()?;
     let wanted = accept::wanted(&headers)?;
-    let patience = patience(wanted, wait)?;
+    let patience = patience(wanted, asked.wait)?;
+    let shown = shown(wanted, &asked)?;
     let (request, once): (TurnRequest, _) = payload.json_once(&caller.principal).await?;
     let on_disconnect = request.on_disconnect();
     let new = request.checked(&caller.principal, state.body.max_input_chars)?;
     known_toolsets(&state, new.options.toolsets.as_ref())?;
     // Whoever asked to be told at once has no connection to lose.
-    let held = on_disconnect == OnDisconnect::Cancel && (wanted == Wanted::Stream || patience.is_some());
+    let held = on_disconnect == OnDisconnect::Cancel && (wanted.follows() || patience.is_some());
     let (maker, scope) = (state.clone(), caller.scope.clone());
     let created = state.finish(async move { create(maker, scope, session, new, once, held).await });
     let Created {
@@ -108,10 +130,14 @@ pub(super) async fn create_turn(
         replayed,
     } = created.await?;
     let place = Place::of(&turn);
-    if wanted == Wanted::Stream {
-        let follower = streams::of_new_turn(&state, caller.scope, (session, turn.id), first_seq);
-        let stream = sse::response(state, follower, leash);
-        return Ok(once::marked((place.header(CONTENT_LOCATION), stream), replayed));
+    if wanted.follows() {
+        let lifetime = Lifetime::of(&state, &caller);
+        let follower = streams::of_new_turn(&state, caller.scope, (session, turn.id), first_seq, shown);
+        let answer = match wanted {
+            Wanted::Text => text::response(state, follower, leash, lifetime).await.into_response(),
+            _ => sse::response(state, Watched::Session(Box::new(follower)), leash, lifetime),
+        };
+        return Ok(once::marked((place.header(CONTENT_LOCATION), answer), replayed));
     }
     let answer = match patience {
         Some(patience) => waited(&state, &caller, &turn, patience, leash).await?,
@@ -192,9 +218,21 @@ fn known_toolsets(state: &ApiState, turn: Option<&ToolsetSelection>) -> Result<(
         .map_err(|unknown| Failure::field("/toolsets", unknown.to_string()))
 }
 
+/// What of the turn is sent; only a stream of events can be asked for less.
+fn shown(wanted: Wanted, asked: &TurnWait) -> Result<Shown, Failure> {
+    let given = [("types", asked.types.is_some()), ("deltas", asked.deltas.is_some())];
+    match given.iter().find(|(_, given)| *given) {
+        Some((name, _)) if wanted != Wanted::Stream => Err(Failure::field(
+            name,
+            "it chooses frames of a stream; send `Accept: text/event-stream`, or leave it out",
+        )),
+        _ => stream_filter::shown(asked.types.as_deref(), asked.deltas),
+    }
+}
+
 fn patience(wanted: Wanted, wait: Option<u64>) -> Result<Option<Duration>, Failure> {
     match (wanted, wait) {
-        (Wanted::Stream, Some(_)) => Err(Failure::field(
+        (Wanted::Stream | Wanted::Text, Some(_)) => Err(Failure::field(
             "wait",
             "a stream is not waited for; leave out `wait`, or send `Accept: application/json`",
         )),

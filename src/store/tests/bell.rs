@@ -36,10 +36,7 @@ proptest! {
             match act {
                 Act::Subscribe(number) => listeners.push((number, false, bell.subscribe(session(number.into())))),
                 Act::Ring(number) => {
-                    bell.ring(&crate::store::bell::News {
-                        sessions: vec![session(number.into())],
-                        audited: false,
-                    });
+                    bell.ring(&[session(number.into())]);
                     listeners.iter_mut().filter(|(own, ..)| *own == number).for_each(|(_, rang, _)| *rang = true);
                 }
                 Act::Ask(number) => {

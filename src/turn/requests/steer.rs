@@ -37,6 +37,7 @@ pub(super) async fn steer(
     let steer = Steer {
         turn_id: new.turn_id,
         user_id: new.user_id,
+        key_id: new.key_id,
         input: new.input,
         options: new.options,
         created_at: new.created_at,

@@ -39,7 +39,10 @@ impl Engine {
         let engine = self.clone();
         let id = TurnId::new(self.clock());
         let (on_busy, now) = (new.on_busy, self.clock().now());
-        let turn = TurnRecord::queued(id, session_id, new.user_id, new.input, new.options, now);
+        let turn = TurnRecord {
+            key_id: scope.key(),
+            ..TurnRecord::queued(id, session_id, new.user_id, new.input, new.options, now)
+        };
         let created = scope.write("create_turn", move |mut rows| {
             Box::pin(async move {
                 if let Some(earlier) = earlier(&mut rows).await? {

@@ -38,14 +38,17 @@ impl Step<'_> {
         self.touched = true;
         for steer in std::mem::take(&mut self.state.turn.steers) {
             let session = self.state.session.session_id;
-            let turn = TurnRecord::queued(
-                steer.turn_id,
-                session,
-                steer.user_id,
-                steer.input,
-                steer.options,
-                steer.created_at,
-            );
+            let turn = TurnRecord {
+                key_id: steer.key_id,
+                ..TurnRecord::queued(
+                    steer.turn_id,
+                    session,
+                    steer.user_id,
+                    steer.input,
+                    steer.options,
+                    steer.created_at,
+                )
+            };
             self.writes.events.push(NewEvent {
                 kind: EventType::TurnQueued,
                 turn_id: Some(turn.turn_id),

@@ -8,5 +8,7 @@ mod deaths;
 mod frozen;
 mod program;
 mod refusals;
+mod stalled;
 mod starts;
 mod stops;
+mod unlogged;

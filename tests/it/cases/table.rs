@@ -147,10 +147,12 @@ const PLACES: &[Place] = &[
     later("FC-049", REPLICAS),
     later("FC-050", "needs compaction"),
     later("FC-052", "needs the OpenAI surface"),
-    partly(
+    tested(
         "FC-053",
-        &["fc_053_a_long_history_is_read_in_pages_without_a_gap_or_a_repeat"],
-        "a page is bounded by its count and the bounds of each message, not by bytes of its own",
+        &[
+            "fc_053_a_long_history_is_read_in_pages_without_a_gap_or_a_repeat",
+            "large_inputs_make_short_pages_and_nobody_misses_an_event",
+        ],
     ),
     tested(
         "FC-055",
@@ -191,7 +193,10 @@ const PLACES: &[Place] = &[
     ),
     tested(
         "FC-067",
-        &["fc_067_a_lock_that_another_program_holds_for_a_while_is_waited_for"],
+        &[
+            "fc_067_a_lock_that_another_program_holds_for_a_while_is_waited_for",
+            "a_disk_that_stays_full_for_too_long_fails_the_turn_and_keeps_its_results",
+        ],
     ),
     tested(
         "FC-068",
