@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::base::Clock;
-use crate::config::{Config, Mode, OnAsk, OnExpiry};
+use crate::config::{Config, Mode, OnAsk, OnExpiry, Recovery};
 use crate::live::hub::Hub;
 use crate::model::approval;
 use crate::model::budget::BudgetUnit;
@@ -236,6 +236,10 @@ fn settings(config: &Config) -> Settings {
         on_expiry: match config.approvals.on_expiry {
             OnExpiry::Deny => approval::OnExpiry::Deny,
             OnExpiry::Halt => approval::OnExpiry::Halt,
+        },
+        recovery: match config.approvals.recovery {
+            Recovery::Tell => approval::Recovery::Tell,
+            Recovery::Ask => approval::Recovery::Ask,
         },
         allow_permanent: config.approvals.allow_permanent,
         allowlist: config.command_allowlist.clone(),

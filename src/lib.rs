@@ -13,6 +13,7 @@ pub mod guard;
 pub mod model;
 
 pub mod environment;
+pub mod fetch;
 pub mod provider;
 pub mod store;
 

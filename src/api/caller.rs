@@ -8,6 +8,7 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 
 use crate::base::Timestamp;
+use crate::model::audit::Actor;
 use crate::model::id::TenantId;
 use crate::model::principal::{Principal, Scope, Scopes};
 use crate::model::problem::ProblemCode;
@@ -15,8 +16,10 @@ use crate::store::keys::KeyRecord;
 use crate::store::{self, across_tenants, tenants};
 
 use super::auth::api_key;
+use super::auth::jwt::TokenError;
 use super::failure::Failure;
 use super::rate;
+use super::refusals;
 use super::state::ApiState;
 
 /// The user of keys that name none.
@@ -48,7 +51,11 @@ impl Caller {
             ));
         }
         tracing::Span::current().record("tenant", tracing::field::display(principal.tenant));
-        let scope = state.store.scope(principal.tenant).by_key(principal.key);
+        let actor = Actor {
+            user: principal.user.clone(),
+            key: principal.key,
+        };
+        let scope = state.store.scope(principal.tenant).by_key(principal.key).acting(actor);
         let scope = if principal.sees_whole_tenant() {
             scope
         } else {
@@ -119,6 +126,7 @@ async fn principal(state: &ApiState, credential: &str) -> Result<(Principal, Opt
             user: DEFAULT_USER.to_owned(),
             scopes: Scopes::from_iter([Scope::Admin]),
             key: None,
+            expires_at: None,
             tools: None,
         };
         return Ok((principal, None));
@@ -133,12 +141,16 @@ async fn principal(state: &ApiState, credential: &str) -> Result<(Principal, Opt
             let (claims, until) = verifier
                 .verify_until(credential, state.clock().now())
                 .await
-                .map_err(|error| unauthenticated(error.to_string()))?;
+                .map_err(|error| match error {
+                    TokenError::NoKeys => Failure::new(ProblemCode::IssuerUnavailable, error.to_string()),
+                    error => unauthenticated(error.to_string()),
+                })?;
             let principal = Principal {
                 tenant: tenant_of_token(state, &claims.tenant).await?,
                 user: claims.user,
                 scopes: claims.scopes,
                 key: None,
+                expires_at: Some(claims.expires_at),
                 tools: None,
             };
             Ok((principal, Some(until)))
@@ -150,11 +162,11 @@ async fn principal(state: &ApiState, credential: &str) -> Result<(Principal, Opt
 async fn of_key(state: &ApiState, credential: &str) -> Result<(Principal, Option<Timestamp>), Failure> {
     let found = across_tenants::key_with_hash(&state.store, &api_key::hash(credential)).await?;
     let key = found.ok_or_else(|| unauthenticated("the key is unknown"))?;
-    if key.revoked_at.is_some() {
-        return Err(unauthenticated("the key has been revoked"));
-    }
-    if key.expires_at.is_some_and(|expiry| expiry <= state.clock().now()) {
-        return Err(unauthenticated("the key has expired"));
+    let expired = key.expires_at.is_some_and(|expiry| expiry <= state.clock().now());
+    if key.revoked_at.is_some() || expired {
+        let why = if expired { "expired" } else { "been revoked" };
+        refusals::note(state, &key);
+        return Err(unauthenticated(format!("the key has {why}")));
     }
     let until = key.expires_at;
     Ok((of_record(key), until))
@@ -166,6 +178,7 @@ fn of_record(key: KeyRecord) -> Principal {
         user: key.user_id,
         scopes: Scopes::from_known_names(key.scopes.iter().map(String::as_str)),
         key: Some(key.key_id),
+        expires_at: key.expires_at,
         tools: key.tools,
     }
 }

@@ -35,6 +35,7 @@ struct Inner {
 fn retry_after(code: ProblemCode) -> Option<u64> {
     match code {
         ProblemCode::StoreUnavailable
+        | ProblemCode::IssuerUnavailable
         | ProblemCode::KeyTurnLimit
         | ProblemCode::TenantTurnLimit
         | ProblemCode::ServerTurnLimit

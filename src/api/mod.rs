@@ -21,6 +21,7 @@ pub mod path;
 pub mod payload;
 pub mod query;
 pub mod rate;
+mod refusals;
 mod request_id;
 mod security;
 mod sse;

@@ -20,6 +20,7 @@ use super::failure::Failure;
 use super::hosts::Hosts;
 use super::origins::Origins;
 use super::rate::limiter::Limiter;
+use super::refusals::Refusals;
 
 /// A cheap handle; clones are the same state.
 #[derive(Clone)]
@@ -53,6 +54,8 @@ pub struct Access {
     pub verifier: Option<Verifier>,
     /// A tenant that no row knows appears on its first token.
     pub create_tenants: bool,
+    /// Keys that were refused lately.
+    pub refusals: Refusals,
     /// Why only the default tenant is served, if so: commands that run without
     /// isolation would let tenants meet.
     pub single_tenant: Option<String>,
@@ -79,8 +82,9 @@ impl ApiState {
         let server = &config.server;
         let access = Access {
             environment_key: config.auth.api_key.clone(),
-            verifier: Verifier::new(&config.auth.jwt, engine.clock().now())?,
+            verifier: Verifier::new(&config.auth.jwt, engine.clock().now(), &tasks)?,
             create_tenants: config.auth.jwt.create_tenants,
+            refusals: Refusals::default(),
             single_tenant: single_tenant(config.terminal.isolation, &engine),
         };
         Ok(Self(Arc::new(Parts {

@@ -91,6 +91,7 @@ fn caller(state: &ApiState, pass: Pass) -> Result<Caller, Failure> {
         user: pass.user,
         scopes: Scopes::from_iter([Scope::SessionsRead].into_iter().chain(all)),
         key: pass.key,
+        expires_at: pass.until,
         tools: None,
     };
     Caller::recognised(state, principal, pass.until)

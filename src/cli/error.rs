@@ -13,6 +13,7 @@ use crate::api::auth::jwt::MintError;
 use crate::app::StartError;
 use crate::base::random::NoRandomness;
 use crate::config::ConfigError;
+use crate::model::audit::export::Broken;
 use crate::model::id::KeyId;
 use crate::store::StoreError;
 use crate::tool::HostError;
@@ -45,6 +46,8 @@ pub(super) enum CliError {
     Toolset(UnknownToolset),
     #[error("cannot use `{path}`")]
     File { path: PathBuf, source: io::Error },
+    #[error("the export does not hold: {0}")]
+    Broken(#[from] Broken),
     #[error("there is no tenant `{0}`")]
     NoTenant(String),
     #[error("there is no key `{0}`")]

@@ -2,6 +2,7 @@
 //! subcommand stands in a file of its own; without one the server is started.
 //! All output passes `print`, all failures end in `run`.
 
+mod audit;
 mod chat;
 mod check;
 mod doctor;
@@ -22,6 +23,7 @@ mod span;
 mod token;
 mod tools;
 
+pub use audit::AuditCommand;
 pub use chat::ChatArgs;
 pub use check::CheckArgs;
 pub use doctor::DoctorArgs;
@@ -94,6 +96,9 @@ Examples:
     #[command(subcommand, after_long_help = key::EXAMPLES)]
     Key(KeyCommand),
 
+    /// Export the audit trail, and prove an export without a server.
+    #[command(subcommand, after_long_help = audit::EXAMPLES)]
+    Audit(AuditCommand),
     /// Talk with a running server in the terminal.
     ///
     /// Streams the answers, shows what tools do, and asks here what needs an

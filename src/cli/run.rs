@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Parser;
 
 use super::error::CliError;
-use super::{Cli, Command, chat, check, doctor, key, migrate, openapi, print, server, token, tools};
+use super::{Cli, Command, audit, chat, check, doctor, key, migrate, openapi, print, server, token, tools};
 
 /// What is still on its way in the runtime at the end is given this long.
 const LAST_TASKS: Duration = Duration::from_secs(1);
@@ -46,6 +46,7 @@ fn perform(command: Command) -> Result<ExitCode, CliError> {
         Command::Serve(args) => awaited(server::run(args))?,
         Command::Migrate(args) => awaited(migrate::run(args))?,
         Command::Key(command) => awaited(key::run(command))?,
+        Command::Audit(command) => awaited(audit::run(command))?,
         Command::Tools(args) => awaited(tools::run(args))?,
     }
     Ok(ExitCode::SUCCESS)

@@ -50,12 +50,13 @@ pub struct TokenArgs {
 
 pub(super) fn run(args: TokenArgs) -> Result<(), CliError> {
     let loaded = load(args.store)?;
+    let now = loaded.around.clock.now();
     let claims = Claims {
         tenant: args.tenant,
         user: args.user,
         scopes: args.scopes.into_iter().collect(),
+        expires_at: now.after(args.expires.0),
     };
-    let now = loaded.around.clock.now();
-    let token = mint(&loaded.config.auth.jwt, &claims, now, args.expires.0)?;
+    let token = mint(&loaded.config.auth.jwt, &claims, now)?;
     print::out(&format!("{}\n", token.expose())).map_err(CliError::Output)
 }

@@ -14,6 +14,7 @@ pub struct Approvals {
     pub timeout: Option<Duration>,
     pub on_expiry: OnExpiry,
     pub on_ask: OnAsk,
+    pub recovery: Recovery,
     /// `always` may be offered.
     pub allow_permanent: bool,
     /// Commands that are refused in every mode: literal text or globs.
@@ -43,6 +44,13 @@ pub enum OnAsk {
     Deny,
 }
 
+/// What happens to a call that was running when its server stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    Tell,
+    Ask,
+}
+
 impl Approvals {
     pub(super) fn read(section: &mut Section<'_>) -> Self {
         section.ignore(original::APPROVALS);
@@ -55,6 +63,11 @@ impl Approvals {
                 OnExpiry::Deny,
             ),
             on_ask: section.choice("on_ask", &[("wait", OnAsk::Wait), ("deny", OnAsk::Deny)], OnAsk::Wait),
+            recovery: section.choice(
+                "recovery",
+                &[("tell", Recovery::Tell), ("ask", Recovery::Ask)],
+                Recovery::Tell,
+            ),
             allow_permanent: section.flag("allow_permanent", true),
             deny: section.texts("deny"),
         }

@@ -20,6 +20,9 @@ pub struct Auth {
 pub struct Jwt {
     pub hs256_secret: Option<Secret>,
     pub jwks_file: Option<PathBuf>,
+    pub jwks_url: Option<url::Url>,
+    /// How old the keys of the URL may get.
+    pub jwks_ttl: Duration,
     /// Checked when set.
     pub issuer: Option<String>,
     /// Checked when set.
@@ -59,6 +62,8 @@ impl Jwt {
                 MIN_HS256_BYTES <= text.len()
             }),
             jwks_file: section.optional_path("jwks_file"),
+            jwks_url: section.trusted_url("jwks_url"),
+            jwks_ttl: section.seconds("jwks_ttl_seconds", 300, 10..=86_400),
             issuer: section.optional_text("issuer"),
             audience: section.optional_text("audience"),
             tenant_claim: section.text("tenant_claim", "tenant"),
@@ -70,7 +75,7 @@ impl Jwt {
     }
 
     pub fn is_configured(&self) -> bool {
-        self.hs256_secret.is_some() || self.jwks_file.is_some()
+        self.hs256_secret.is_some() || self.jwks_file.is_some() || self.jwks_url.is_some()
     }
 }
 

@@ -148,6 +148,18 @@ impl Section<'_> {
         self.take(name, None, allowed, |node| http_url(node).map(Some), |url| json!(url))
     }
 
+    /// The address of a document that is trusted for where it comes from.
+    pub(super) fn trusted_url(&mut self, name: &'static str) -> Option<url::Url> {
+        let allowed = "an https URL without credentials; http on this machine only";
+        self.take(
+            name,
+            None,
+            allowed,
+            |node| trusted_url(node).map(Some),
+            |url: &Option<url::Url>| json!(url.as_ref().map(url::Url::as_str)),
+        )
+    }
+
     /// A credential. Neither its value nor a refused value is ever shown.
     pub(super) fn secret(&mut self, name: &'static str, allowed: &str, fits: impl Fn(&str) -> bool) -> Option<Secret> {
         let node = self.raw(name).filter(|node| node.value != Value::Null);
@@ -184,6 +196,16 @@ fn http_url(node: &Node) -> Option<String> {
     let plain = url.username().is_empty() && url.password().is_none();
     let fits = matches!(url.scheme(), "http" | "https") && url.has_host() && plain;
     fits.then(|| text.trim_end_matches('/').to_owned())
+}
+
+fn trusted_url(node: &Node) -> Option<url::Url> {
+    let url = url::Url::parse(&http_url(node)?).ok()?;
+    let here = match url.host()? {
+        url::Host::Domain(name) => name == "localhost",
+        url::Host::Ipv4(address) => address.is_loopback(),
+        url::Host::Ipv6(address) => address.is_loopback(),
+    };
+    (url.scheme() == "https" || here).then_some(url)
 }
 
 /// YAML 1.1 files still say `yes` and `off` where they mean a boolean.

@@ -32,7 +32,7 @@ mod yaml;
 mod tests;
 
 pub use agent::Agent;
-pub use approvals::{Approvals, Mode, OnAsk, OnExpiry};
+pub use approvals::{Approvals, Mode, OnAsk, OnExpiry, Recovery};
 pub use auth::{Auth, Jwt};
 pub use error::{ConfigError, Problem};
 pub use files::Files;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
+use super::grant::GrantLimits;
 use super::id::{ApprovalId, CallId, GrantId, MessageId, SessionId, TurnId};
 use crate::base::Timestamp;
 use crate::guard::Finding;
@@ -12,8 +13,11 @@ use crate::guard::Finding;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalKind {
-    /// A call wants to run.
+    /// A call that the guard asks about.
     ToolCall,
+    /// A call that was running when its server stopped: whether it took effect is
+    /// unknown.
+    Recovery,
     /// A budget is used up: `arguments.budgets` says which, how far, and what
     /// `grant_more` adds.
     Budget,
@@ -43,8 +47,9 @@ impl ApprovalStatus {
     }
 }
 
-/// What can be answered: for this call alone, for the rest of the session, for
-/// this user from now on, or no.
+/// What can be answered. To a call: for it alone, for the rest of the session,
+/// for this user from now on, or no. To a call whose outcome is unknown: run it
+/// again, go on without knowing, or it is done as a person has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
@@ -52,6 +57,9 @@ pub enum Choice {
     Session,
     Always,
     Deny,
+    Retry,
+    Skip,
+    MarkDone,
     /// Of a budget: go on, with as much more as the approval says.
     GrantMore,
     /// Of a budget: the turn ends.
@@ -65,14 +73,17 @@ impl Choice {
             Self::Session => "session",
             Self::Always => "always",
             Self::Deny => "deny",
+            Self::Retry => "retry",
+            Self::Skip => "skip",
+            Self::MarkDone => "mark_done",
             Self::GrantMore => "grant_more",
             Self::Stop => "stop",
         }
     }
 
-    /// Whether what was asked goes on after this answer.
+    /// Whether the answer is a yes to what was asked.
     pub fn allows(self) -> bool {
-        !matches!(self, Self::Deny | Self::Stop)
+        !matches!(self, Self::Deny | Self::Skip | Self::Stop)
     }
 }
 
@@ -96,6 +107,18 @@ pub enum OnAsk {
     Deny,
 }
 
+/// What happens to a call that was running when its server stopped, where it may
+/// have changed something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Recovery {
+    /// The model and clients are told that its outcome is unknown.
+    #[default]
+    Tell,
+    /// A person says what became of it, or what is to become of it.
+    Ask,
+}
+
 /// The answer that settled an approval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Decision {
@@ -107,6 +130,9 @@ pub struct Decision {
     pub at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant_id: Option<GrantId>,
+    /// What the grant is held to, where the answer said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<GrantLimits>,
     /// Arguments were replaced by the person who decided.
     #[serde(default)]
     pub edited: bool,

@@ -28,6 +28,7 @@ pub mod kinds {
     #[derive(Debug)]
     pub struct Request;
     #[derive(Debug)]
+    pub struct Audit;
     pub struct Usage;
 }
 
@@ -61,6 +62,9 @@ impl Kind for kinds::Process {
 impl Kind for kinds::Node {
     const PREFIX: &'static str = "node";
 }
+impl Kind for kinds::Audit {
+    const PREFIX: &'static str = "aud";
+}
 impl Kind for kinds::Request {
     const PREFIX: &'static str = "req";
 }
@@ -80,6 +84,7 @@ pub type KeyId = Id<kinds::Key>;
 pub type ProcessId = Id<kinds::Process>;
 /// One data directory; outlives the processes that open it one after another.
 pub type NodeId = Id<kinds::Node>;
+pub type AuditId = Id<kinds::Audit>;
 pub type RequestId = Id<kinds::Request>;
 /// One call of a model.
 pub type UsageId = Id<kinds::Usage>;

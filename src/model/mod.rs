@@ -3,6 +3,7 @@
 //! API documents is what the engine keeps. Nothing here knows SQL or HTTP.
 
 pub mod approval;
+pub mod audit;
 pub mod budget;
 pub mod call;
 pub mod event;
@@ -10,6 +11,7 @@ pub mod event_types;
 pub mod grant;
 pub mod id;
 pub mod message;
+pub mod pattern;
 pub mod precondition;
 pub mod principal;
 pub mod problem;

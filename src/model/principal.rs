@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::ToSchema;
 
 use super::id::{KeyId, TenantId};
+use crate::base::Timestamp;
 
 /// The identity behind a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct Principal {
     /// The stored key that was shown; nothing for tokens and the key of the
     /// environment.
     pub key: Option<KeyId>,
+    /// When the credential stops to count; nothing that it makes may do so later.
+    pub expires_at: Option<Timestamp>,
     /// Tools the principal may use at most; `None` is no ceiling.
     pub tools: Option<Vec<String>>,
 }
@@ -217,6 +220,7 @@ mod tests {
             user: "u".to_owned(),
             scopes: Scopes::NONE,
             key: None,
+            expires_at: None,
             tools: None,
         };
         assert!(principal.may_use("terminal"));

@@ -43,6 +43,7 @@ pub enum ProblemCode {
     HeadersTooLarge,
     Internal,
     StoreUnavailable,
+    IssuerUnavailable,
     Draining,
     UpstreamUnreachable,
     UpstreamAuthentication,
@@ -94,7 +95,7 @@ impl ProblemCode {
             | UpstreamInvalidRequest
             | UpstreamError
             | ModelAnswerInvalid => 502,
-            StoreUnavailable | Draining | EnvironmentLost => 503,
+            StoreUnavailable | IssuerUnavailable | Draining | EnvironmentLost => 503,
             UpstreamTimeout | TurnTimeout => 504,
         }
     }
@@ -137,6 +138,7 @@ impl ProblemCode {
             HeadersTooLarge => "The headers are too large",
             Internal => "Internal error",
             StoreUnavailable => "The store is unavailable",
+            IssuerUnavailable => "The keys of the token's issuer cannot be read",
             Draining => "The server is shutting down",
             UpstreamUnreachable => "The model server cannot be reached",
             UpstreamAuthentication => "The model server refused the credentials",

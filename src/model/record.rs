@@ -5,11 +5,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::approval::{Approval, ApprovalStatus, Decision};
+use super::audit::Audited;
 use super::budget::BudgetGrant;
 use super::call::{CallStatus, Effect, ToolCall};
 use super::event::EventType;
-use super::grant::Grant;
-use super::id::{ApprovalId, CallId, GrantId, KeyId, MessageId, NodeId, ProcessId, SessionId, TenantId, TurnId};
+use super::grant::{Grant, GrantUse};
+use super::id::{ApprovalId, CallId, KeyId, MessageId, NodeId, ProcessId, SessionId, TenantId, TurnId};
 use super::message::{FinishReason, Message, Part, Role};
 use super::problem::Problem;
 use super::sampling::Sampling;
@@ -303,7 +304,8 @@ pub struct Writes {
     pub new_approvals: Vec<Approval>,
     pub approvals: Vec<ApprovalUpdate>,
     pub new_grants: Vec<Grant>,
-    pub used_grants: Vec<GrantId>,
+    pub used_grants: Vec<GrantUse>,
+    pub audited: Vec<Audited>,
     /// Model calls that were made.
     pub usage: Vec<UsageRecord>,
     pub budget_grants: Vec<BudgetGrant>,
@@ -325,6 +327,7 @@ impl Writes {
         self.approvals.extend(more.approvals);
         self.new_grants.extend(more.new_grants);
         self.used_grants.extend(more.used_grants);
+        self.audited.extend(more.audited);
         self.usage.extend(more.usage);
         self.budget_grants.extend(more.budget_grants);
         self.seen_files = more.seen_files.or(self.seen_files.take());

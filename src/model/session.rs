@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::approval::{OnAsk, OnExpiry};
+use super::approval::{OnAsk, OnExpiry, Recovery};
 use super::id::{ApprovalId, MessageId, SessionId, TurnId};
 use super::sampling::Sampling;
 use super::turn::Usage;
@@ -86,6 +86,8 @@ pub struct ApprovalPolicy {
     pub on_expiry: Option<OnExpiry>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_ask: Option<OnAsk>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
 }
 
 /// Client data kept with an object: string keys, any JSON values.

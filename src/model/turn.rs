@@ -182,6 +182,10 @@ pub struct TurnOptions {
     /// Tools the principal may use at most; `None` is no ceiling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_ceiling: Option<Vec<String>>,
+    /// The API key that began the turn; nothing for tokens and the key of the
+    /// environment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_id: Option<KeyId>,
 }
 
 /// A message for a turn that runs, until the model reads it; with all that it

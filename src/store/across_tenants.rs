@@ -3,11 +3,12 @@
 //! tenant's work.
 
 use crate::base::Secret;
+use crate::model::audit::Actor;
 use crate::model::id::{KeyId, TenantId};
 
 use super::keys::{self, KeyRecord};
 use super::tenants::{self, Tenant};
-use super::{Backend, Store, StoreError, Wall, dialect};
+use super::{Backend, Store, StoreError, Wall, audit, dialect};
 
 /// The key with that hash, also when it is revoked or expired.
 pub async fn key_with_hash(store: &Store, hash: &str) -> Result<Option<KeyRecord>, StoreError> {
@@ -49,6 +50,7 @@ pub async fn has_no_keys(store: &Store) -> Result<bool, StoreError> {
 /// Stores the key of the first start, unless there is any key already; of
 /// several processes that start together one succeeds.
 pub async fn add_first_key(store: &Store, key: KeyRecord) -> Result<bool, StoreError> {
+    let clock = store.clock().clone();
     store
         .write(Wall::Across, "key.created", move |conn| {
             Box::pin(async move {
@@ -56,6 +58,8 @@ pub async fn add_first_key(store: &Store, key: KeyRecord) -> Result<bool, StoreE
                 let first = conn.row("select key_id from api_key limit 1", &[]).await?.is_none();
                 if first {
                     keys::insert(conn, &key).await?;
+                    let made = [keys::created(&key)];
+                    audit::insert(conn, key.tenant_id, (&Actor::system(), &clock), &made, key.created_at).await?;
                 }
                 Ok(first)
             })

@@ -20,6 +20,7 @@ struct Shared {
     /// One channel for each session that somebody listens to.
     sessions: Mutex<HashMap<SessionId, watch::Sender<()>>>,
     any: watch::Sender<()>,
+    audits: watch::Sender<()>,
     notices: Notices,
 }
 
@@ -28,6 +29,8 @@ struct Shared {
 pub(super) struct Rings {
     pub(super) sessions: Vec<SessionId>,
     pub(super) notices: Vec<Notice>,
+    /// The audit trail grew.
+    pub(super) audited: bool,
 }
 
 /// Rings of one session since the subscription or the last wait.
@@ -41,10 +44,11 @@ pub struct BellReceiver {
 
 impl Bell {
     pub(super) fn new() -> Self {
-        let (any, _) = watch::channel(());
+        let ((any, _), (audits, _)) = (watch::channel(()), watch::channel(()));
         Self(Arc::new(Shared {
             sessions: Mutex::default(),
             any,
+            audits,
             notices: Notices::default(),
         }))
     }
@@ -69,6 +73,11 @@ impl Bell {
         self.0.any.subscribe()
     }
 
+    /// Changes on every commit that wrote to the audit trail.
+    pub fn subscribe_audits(&self) -> watch::Receiver<()> {
+        self.0.audits.subscribe()
+    }
+
     /// Where whole tenants are listened to.
     pub fn notices(&self) -> &Notices {
         &self.0.notices
@@ -77,6 +86,9 @@ impl Bell {
     pub(super) fn ring_all(&self, rings: Rings) {
         self.ring(&rings.sessions);
         self.0.notices.publish(rings.notices);
+        if rings.audited {
+            self.0.audits.send_replace(());
+        }
     }
 
     pub(super) fn ring(&self, sessions: &[SessionId]) {

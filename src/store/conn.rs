@@ -86,6 +86,11 @@ impl Conn {
         }
     }
 
+    /// Remembers to tell that the audit trail grew.
+    pub(super) fn note_audit(&mut self) {
+        self.rings.audited = true;
+    }
+
     /// Remembers to tell the tenant's lists once this transaction is committed.
     pub(super) fn notify(&mut self, notice: Notice) {
         self.rings.notices.push(notice);

@@ -3,10 +3,11 @@
 //! something is decided by whoever reads it.
 
 use crate::base::Timestamp;
+use crate::model::audit::{AuditAction, Audited};
 use crate::model::id::{KeyId, TenantId};
 
 use super::scope::Rows;
-use super::{Arg, Conn, Row, Store, StoreError, Wall};
+use super::{Arg, Conn, Row, Store, StoreError};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRecord {
@@ -25,8 +26,9 @@ pub struct KeyRecord {
 
 pub async fn add(store: &Store, key: KeyRecord) -> Result<(), StoreError> {
     store
-        .write(Wall::Tenant(key.tenant_id), "key.created", move |conn| {
-            Box::pin(async move { insert(conn, &key).await })
+        .scope(key.tenant_id)
+        .write("key.created", move |mut rows| {
+            Box::pin(async move { rows.add_key(&key).await })
         })
         .await
 }
@@ -57,7 +59,8 @@ pub async fn revoke(store: &Store, tenant: TenantId, key: KeyId) -> Result<bool,
 
 impl Rows<'_> {
     pub async fn add_key(&mut self, key: &KeyRecord) -> Result<(), StoreError> {
-        insert(self.conn, key).await
+        insert(self.conn, key).await?;
+        self.audit(&[created(key)], key.created_at).await
     }
 
     /// Keys, newest first, older than `before`; revoked and expired ones too.
@@ -82,11 +85,37 @@ impl Rows<'_> {
 
     /// Ends a key. `false` when there is none that this scope sees.
     pub async fn revoke_key(&mut self, id: KeyId, at: Timestamp) -> Result<bool, StoreError> {
+        const FIND: &str = "
+            select user_id from api_key where tenant_id = $1 and key_id = $2 and user_id = coalesce($3, user_id)";
         const SQL: &str = "
-            update api_key set revoked_at = coalesce(revoked_at, $3)
-            where tenant_id = $1 and key_id = $2 and user_id = coalesce($4, user_id)";
-        let args = [self.tenant.into(), id.into(), at.into(), Arg::from(&self.user)];
-        Ok(self.conn.execute(SQL, &args).await? == 1)
+            update api_key set revoked_at = $3 where tenant_id = $1 and key_id = $2 and revoked_at is null";
+        let found = [self.tenant.into(), id.into(), Arg::from(&self.user)];
+        let Some(row) = self.conn.row(FIND, &found).await? else {
+            return Ok(false);
+        };
+        if self
+            .conn
+            .execute(SQL, &[self.tenant.into(), id.into(), at.into()])
+            .await?
+            == 1
+        {
+            let revoked = Audited {
+                target_key_id: Some(id),
+                ..Audited::new(AuditAction::KeyRevoked, row.text("user_id")?)
+            };
+            self.audit(&[revoked], at).await?;
+        }
+        Ok(true)
+    }
+}
+
+/// What the audit trail says of a new key: what it may do, not what it is.
+pub(super) fn created(key: &KeyRecord) -> Audited {
+    let tools = key.tools.iter().flatten().map(|tool| format!("tool:{tool}"));
+    Audited {
+        target_key_id: Some(key.key_id),
+        fields: key.scopes.iter().cloned().chain(tools).collect(),
+        ..Audited::new(AuditAction::KeyCreated, &key.user_id)
     }
 }
 

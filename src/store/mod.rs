@@ -8,7 +8,10 @@
 pub mod across_tenants;
 mod admission;
 pub mod approvals;
+pub mod audit;
+mod audit_export;
 mod bell;
+pub mod chain_across_tenants;
 pub mod claims_across_tenants;
 mod conn;
 pub mod dialect;
@@ -57,6 +60,7 @@ use crate::base::{Clock, Secret};
 use crate::model::id::TenantId;
 
 pub use admission::Executing;
+pub use audit_export::AuditExport;
 pub use bell::{Bell, BellReceiver};
 pub use conn::Conn;
 pub use error::{Cause, StoreError};

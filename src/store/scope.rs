@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use super::once::Once;
 use super::{Conn, Store, StoreError, Wall};
 use crate::base::Clock;
+use crate::model::audit::Actor;
 use crate::model::id::{KeyId, TenantId};
 use crate::model::precondition::Precondition;
 
@@ -19,6 +20,8 @@ pub struct Scope {
     user: Option<String>,
     /// The key of the request that is carried out, if it has one.
     pub(super) once: Option<Once>,
+    /// Who acts; nothing where the server does by itself.
+    pub(super) actor: Option<Actor>,
     /// What must hold for the change of the request.
     only_if: Precondition,
     /// The stored key that the caller showed, if it did.
@@ -31,6 +34,7 @@ pub struct Rows<'c> {
     pub(super) tenant: TenantId,
     pub(super) user: Option<String>,
     pub(super) once: Option<Once>,
+    pub(super) actor: Option<Actor>,
     only_if: Precondition,
     pub(super) clock: Clock,
 }
@@ -50,6 +54,7 @@ impl Store {
             tenant,
             user: None,
             once: None,
+            actor: None,
             only_if: Precondition::default(),
             key: None,
         }
@@ -118,7 +123,7 @@ impl Scope {
 
     /// Makes the rows of this scope out of a transaction.
     fn opened(&self) -> impl for<'c> FnOnce(&'c mut Conn) -> Rows<'c> + Send + 'static {
-        let (tenant, user, once) = (self.tenant, self.user.clone(), self.once.clone());
+        let (tenant, user, once, actor) = (self.tenant, self.user.clone(), self.once.clone(), self.actor.clone());
         let only_if = self.only_if.clone();
         let clock = self.store.clock().clone();
         move |conn| Rows {
@@ -126,6 +131,7 @@ impl Scope {
             tenant,
             user,
             once,
+            actor,
             only_if,
             clock,
         }

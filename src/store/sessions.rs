@@ -228,11 +228,12 @@ impl Rows<'_> {
 
     /// Removes everything of a deleted session but what its model calls cost.
     pub async fn purge_session(&mut self, id: SessionId) -> Result<(), StoreError> {
-        const SQL: [&str; 10] = [
+        const SQL: [&str; 11] = [
             "delete from usage_sum where tenant_id = $1 and (subject = $2 or subject in (
                 select turn_id from turn where tenant_id = $1 and session_id = $2))",
             "delete from event where tenant_id = $1 and session_id = $2",
             "delete from approval where tenant_id = $1 and session_id = $2",
+            "delete from grant_use where tenant_id = $1 and session_id = $2",
             "delete from standing_grant where tenant_id = $1 and session_id = $2",
             "delete from tool_call where tenant_id = $1 and session_id = $2",
             "delete from message where tenant_id = $1 and session_id = $2",

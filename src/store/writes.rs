@@ -51,9 +51,7 @@ impl Rows<'_> {
         for grant in &writes.new_grants {
             self.add_grant(&session.user_id, grant).await?;
         }
-        for grant in &writes.used_grants {
-            self.use_grant(*grant, at).await?;
-        }
+        self.audit(&writes.audited, at).await?;
         self.append(session, &writes.events, first, at).await?;
         self.write_session(session, &writes.seen_files, at).await?;
         // Last: many sessions share the sums.

@@ -93,6 +93,15 @@ pub trait Tool: Send + Sync {
 
     fn footprint(&self, arguments: &Value, place: &Place<'_>) -> Footprint;
 
+    /// The paths that the call names, absolute and normalised; `None` when they
+    /// cannot be told.
+    fn paths(&self, arguments: &Value, place: &Place<'_>, _host: &Host) -> Option<Vec<std::path::PathBuf>> {
+        match self.footprint(arguments, place) {
+            Footprint::Reads(paths) | Footprint::Writes(paths) => Some(paths),
+            Footprint::Parallel | Footprint::Alone => None,
+        }
+    }
+
     /// Why the tool cannot be offered on this host, if it cannot.
     fn unavailable(&self, _host: &Host) -> Option<String> {
         None

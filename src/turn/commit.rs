@@ -4,12 +4,14 @@
 //! transaction.
 
 use super::budgets;
-use super::engine::Engine;
+use super::engine::{Engine, Scene};
 use super::state::State;
 use super::step::Step;
+use crate::base::Timestamp;
 use crate::live::drafts::Item;
 use crate::live::hub::Pen;
 use crate::model::event::EventType;
+use crate::model::grant::Grant;
 use crate::model::id::{CallId, MessageId};
 use crate::model::record::{NewEvent, SessionRecord, TurnRecord, Writes};
 use crate::store::{Rows, StoreError};
@@ -59,30 +61,9 @@ pub(super) async fn carry_out(
     engine: &Engine,
     state: State,
     pen: Option<&Pen>,
-    change: impl FnOnce(&mut Step<'_>) + Send,
+    change: impl FnOnce(&mut Step<'_>) + Clone + Send,
 ) -> Result<Carried, StoreError> {
-    let grants = rows
-        .grants_in_force(state.session.session_id, &state.session.user_id)
-        .await?;
-    let (mut state, mut writes, now) = {
-        let scene = engine.scene(&state.session, &state.turn);
-        let budgets = budgets::load(
-            rows,
-            &scene.rules,
-            (&state.session, &state.turn),
-            engine.clock().now(),
-            &[],
-        );
-        let state = State {
-            budgets: budgets.await?,
-            ..state
-        };
-        let world = engine.world(&scene, &grants);
-        let mut step = Step::new(&world, state);
-        change(&mut step);
-        let (state, writes) = step.done();
-        (state, writes, world.now)
-    };
+    let (mut state, mut writes, now) = Box::pin(decided(rows, engine, state, change)).await?;
     place_released(rows, &state, &mut writes).await?;
     let mut promoted = None;
     if state.turn.status.is_terminal() && state.session.active_turn_id.is_none() {
@@ -103,6 +84,56 @@ pub(super) async fn carry_out(
         first_seq,
         due,
     })
+}
+
+/// Tries of a decision whose grant was revoked or used up beside it. Each try
+/// meets one grant less.
+const GRANT_TRIES: u32 = 8;
+
+/// Decides by the grants that are in force, and takes what it uses of them. One
+/// that somebody else used up or revoked in between counts for nothing: it is
+/// decided anew without it.
+async fn decided(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    state: State,
+    change: impl FnOnce(&mut Step<'_>) + Clone + Send,
+) -> Result<(State, Writes, Timestamp), StoreError> {
+    let scene = engine.scene(&state.session, &state.turn);
+    let subject = (&state.session, &state.turn);
+    let budgets = budgets::load(rows, &scene.rules, subject, engine.clock().now(), &[]);
+    let state = State {
+        budgets: budgets.await?,
+        ..state
+    };
+    let user = state.session.user_id.clone();
+    for _ in 0..GRANT_TRIES {
+        let now = engine.clock().now();
+        let grants = rows.grants_in_force(state.session.session_id, &user, now).await?;
+        if grants.is_empty() {
+            break;
+        }
+        let (after, writes, now) = decide(engine, &scene, state.clone(), &grants, change.clone());
+        if rows.use_grants(&user, &writes.used_grants, now).await? {
+            return Ok((after, writes, now));
+        }
+    }
+    // Without any grant somebody is asked.
+    Ok(decide(engine, &scene, state, &[], change))
+}
+
+fn decide(
+    engine: &Engine,
+    scene: &Scene,
+    state: State,
+    grants: &[Grant],
+    change: impl FnOnce(&mut Step<'_>),
+) -> (State, Writes, Timestamp) {
+    let world = engine.world(scene, grants);
+    let mut step = Step::new(&world, state);
+    change(&mut step);
+    let (state, writes) = step.done();
+    (state, writes, world.now)
 }
 
 /// Messages for the turn that became turns of their own, in their order.

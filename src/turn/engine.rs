@@ -19,7 +19,7 @@ use super::world::{Rules, World};
 use super::{owner, run};
 use crate::base::Clock;
 use crate::live::hub::Hub;
-use crate::model::approval::{OnAsk, OnExpiry};
+use crate::model::approval::{OnAsk, OnExpiry, Recovery};
 use crate::model::budget::{BudgetScope, BudgetUnit, Budgets};
 use crate::model::grant::Grant;
 use crate::model::id::{NodeId, ProcessId, SessionId, TenantId, TurnId};
@@ -49,6 +49,7 @@ pub struct Settings {
     /// `None` waits for ever.
     pub approval_timeout: Option<Duration>,
     pub on_expiry: OnExpiry,
+    pub recovery: Recovery,
     pub allow_permanent: bool,
     pub allowlist: Vec<String>,
     pub budgets: Budgets,
@@ -373,6 +374,7 @@ impl Engine {
                 .unwrap_or(settings.on_ask),
             approval_timeout_ms: timeout,
             on_expiry: policy.on_expiry.unwrap_or(settings.on_expiry),
+            recovery: policy.recovery.unwrap_or(settings.recovery),
             allow_permanent: settings.allow_permanent,
             allowlist: settings.allowlist.clone(),
             budgets,

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::base::{Clock, Id, Timestamp, id::Kind};
-use crate::model::approval::{OnAsk, OnExpiry};
+use crate::model::approval::{OnAsk, OnExpiry, Recovery};
 use crate::model::budget::Budgets;
 use crate::model::grant::Grant;
 use crate::model::id::{NodeId, ProcessId};
@@ -24,6 +24,7 @@ pub struct Rules {
     /// Milliseconds until a pending approval expires; 0 is never.
     pub approval_timeout_ms: i64,
     pub on_expiry: OnExpiry,
+    pub recovery: Recovery,
     pub allow_permanent: bool,
     /// Keys of findings and exact commands that need no asking.
     pub allowlist: Vec<String>,

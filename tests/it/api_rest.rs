@@ -6,6 +6,7 @@ mod decisions;
 mod edits;
 mod grants;
 mod keys;
+mod limits;
 mod tools;
 mod usage;
 
@@ -29,6 +30,17 @@ impl Talk {
             client: client.clone(),
             events: client.stream(web, &format!("/v1/sessions/{session}/stream")).await,
             session,
+        }
+    }
+
+    /// A session that is there, followed from its first event.
+    pub async fn of(web: &Web, client: &Client, session: &str) -> Self {
+        Self {
+            client: client.clone(),
+            events: client
+                .stream(web, &format!("/v1/sessions/{session}/stream?after=0"))
+                .await,
+            session: session.to_owned(),
         }
     }
 

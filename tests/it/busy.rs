@@ -114,6 +114,7 @@ pub(crate) async fn decide_all(server: &Server, session: SessionId) {
             reason: None,
             stop_turn: false,
             arguments: None,
+            grant: None,
             by: "tester".to_owned(),
         };
         server.engine.decide(&server.scope, approval.id, answer).await.unwrap();
@@ -190,6 +191,7 @@ fn an_interrupt_of_what_waits_for_a_person_decides_nothing_and_starts_at_once() 
         let answer = AnswerRequest {
             choice: Choice::Deny,
             arguments: None,
+            grant: None,
             digest: None,
             reason: None,
             stop_turn: false,

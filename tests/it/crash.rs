@@ -122,7 +122,11 @@ fn faulty(good: usize, fault: Fault) -> (Probe, Arc<Notify>, Arc<AtomicUsize>) {
     let (struck, count) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
     let (told, counted) = (Arc::clone(&struck), Arc::clone(&count));
     let probe = move |label: &'static str| {
-        if label.starts_with("process") || label.starts_with("tenant") || label == "create_session" {
+        if label.starts_with("process")
+            || label.starts_with("tenant")
+            || label.starts_with("audit")
+            || label == "create_session"
+        {
             return Fate::Go;
         }
         let number = counted.fetch_add(1, Ordering::SeqCst);
@@ -228,6 +232,7 @@ async fn decide_all(server: &Server, session: SessionId) {
             reason: None,
             stop_turn: false,
             arguments: None,
+            grant: None,
             by: "tester".to_owned(),
         };
         let _sent = server.engine.decide(&server.scope, approval.id, answer).await;

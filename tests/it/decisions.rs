@@ -19,6 +19,7 @@ fn answer(choice: Choice) -> AnswerRequest {
         reason: None,
         stop_turn: false,
         arguments: None,
+        grant: None,
         by: "tester".to_owned(),
     }
 }

@@ -66,9 +66,9 @@ fn processes_are_started_in_environment_only() {
 }
 
 #[test]
-fn outbound_http_is_spoken_by_providers_only() {
+fn outbound_http_is_spoken_to_configured_addresses_only() {
     none(
-        "HTTP clients outside provider",
+        "HTTP clients outside provider and fetch",
         &on_each(&product(), rules::http_clients),
     );
 }

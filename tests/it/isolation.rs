@@ -166,6 +166,9 @@ pub fn least(document: &Value, schema: &Value) -> Value {
         }
         return least(document, &document["components"]["schemas"][name]);
     }
+    if !schema["example"].is_null() {
+        return schema["example"].clone();
+    }
     if let Some(options) = schema["oneOf"].as_array() {
         return least(document, &options[0]);
     }

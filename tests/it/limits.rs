@@ -109,6 +109,7 @@ fn no_limit_runs_while_a_person_is_asked() {
             reason: None,
             stop_turn: false,
             by: "tester".to_owned(),
+            grant: None,
             arguments: None,
         };
         server.engine.decide(&server.scope, asked[0].id, answer).await.unwrap();

@@ -14,6 +14,7 @@
 
 mod answers;
 mod api_rest;
+mod audit;
 mod binary;
 mod budgets;
 mod busy;
@@ -33,6 +34,7 @@ mod migrations;
 mod openapi;
 mod promises;
 mod races;
+mod recovery;
 mod resume;
 mod sandbox;
 mod sessions;

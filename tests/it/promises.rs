@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::harness::client::{Client, NewKey};
 use crate::harness::http::{Answer, Web};
 use crate::harness::on_both;
+use crate::harness::script::guarded;
 use crate::isolation::{Ids, World, body, closed, filled, least, with};
 use crate::openapi::{Operation, document};
 
@@ -189,6 +190,10 @@ async fn another_of_each(owner: &Client, world: &World) {
     owner.post(&turns, &behind).await.expect(202);
     let decision = format!("/v1/approvals/{}/decision", world.ids["apr"]);
     owner.post(&decision, &json!({"choice": "session"})).await.expect(200);
+    // Two calls under the grant.
+    let script = ["a", "b"].map(guarded).join("\n");
+    let covered = json!({"input": script, "on_busy": "enqueue"});
+    owner.post(&format!("{turns}?wait=20"), &covered).await.expect(200);
 }
 
 /// A list with the cursor behind its first entry.

@@ -187,6 +187,7 @@ async fn play(server: &Server, session: SessionId) {
         reason: None,
         stop_turn: false,
         arguments: None,
+        grant: None,
         by: "tester".to_owned(),
     };
     server
@@ -217,7 +218,7 @@ async fn one_run(server: &Server, seed: u64) -> usize {
     let steady = steady_viewer(server, session);
     let cut = (0..VIEWERS).map(|number| cut_viewer(server, session, seed * 1000 + number));
     let all = async { tokio::join!(steady, futures::future::join_all(cut), play(server, session)) };
-    let (steady, cut, ()) = tokio::time::timeout(PATIENCE, all)
+    let (steady, cut, ()) = Box::pin(tokio::time::timeout(PATIENCE, all))
         .await
         .expect("all viewers see the end");
     let messages = server.messages(session).await;
@@ -301,7 +302,7 @@ async fn cut_everywhere(place: Place) {
     while seed < RUNS || cuts < CUTS {
         seed += 1;
         assert!(seed <= 10 * RUNS, "only {cuts} cuts");
-        cuts += one_run(&server, seed).await;
+        cuts += Box::pin(one_run(&server, seed)).await;
     }
     assert_eq!(server.engine.hub().len(), 0, "nobody reads any more");
     server.stop().await;

@@ -29,6 +29,8 @@ pub enum JwksError {
         #[source]
         source: std::io::Error,
     },
+    #[error("no HTTP client for the key set")]
+    Client(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("`{path}` is not a JSON object with a list of `keys`")]
     Malformed { path: String },
     #[error("`{path}` holds no key for RS256, ES256 or EdDSA signatures")]

@@ -4,5 +4,6 @@
 
 pub mod api_key;
 pub mod jwks;
+mod jwks_url;
 pub mod jwt;
 pub mod stream_token;

@@ -50,7 +50,7 @@ const fn tag(name: &'static str, about: &'static str, writing: Scope) -> Tag {
     }
 }
 
-const TAGS: [Tag; 10] = [
+const TAGS: [Tag; 11] = [
     tag(
         "sessions",
         "Conversations with their settings, messages and events.",
@@ -68,13 +68,17 @@ const TAGS: [Tag; 10] = [
     ),
     tag(
         "grants",
-        "Standing permissions that earlier answers gave.",
+        "Standing permissions, given by answers or ahead of questions.",
         Scope::GrantsWrite,
     ),
     tag("usage", "What models took and cost.", Scope::SessionsRead),
     Tag {
         reading: Scope::KeysWrite,
         ..tag("keys", "API keys.", Scope::KeysWrite)
+    },
+    Tag {
+        reading: Scope::AuditRead,
+        ..tag("audit", "Who did what; only ever appended to.", Scope::AuditRead)
     },
     // Asking for a token changes nothing.
     tag(
@@ -291,7 +295,8 @@ fn problems(path: &str, operation: &Operation) -> Vec<(&'static str, &'static st
         (
             !open,
             "503",
-            "The store is away, or the server is shutting down; `Retry-After` says when to try again.",
+            "The store or the keys of a token's issuer are away, or the server is shutting down; `Retry-After` says when \
+             to try again.",
         ),
     ];
     let told = all.into_iter().filter(|(applies, ..)| *applies);

@@ -17,6 +17,7 @@ use crate::api::payload::Payload;
 use crate::api::query::Query;
 use crate::api::state::ApiState;
 use crate::model::approval::{Approval, ApprovalStatus, Choice};
+use crate::model::grant::GrantLimits;
 use crate::model::id::{ApprovalId, SessionId};
 use crate::model::principal::Scope;
 use crate::model::problem::Problem;
@@ -64,6 +65,9 @@ pub(super) struct DecisionRequest {
     /// They are read and judged like those of the model, which is told.
     #[schema(value_type = Option<Object>)]
     arguments: Option<serde_json::Map<String, serde_json::Value>>,
+    /// With `session` or `always`: what the grant is held to. The call that is
+    /// asked about runs whatever they say.
+    grant: Option<GrantLimits>,
 }
 
 /// A page of approvals, and how many of all wait.
@@ -147,6 +151,7 @@ pub(super) async fn decide_approval(
         reason: request.reason,
         stop_turn: request.stop_turn,
         arguments: request.arguments,
+        grant: request.grant,
         by: caller.principal.user.clone(),
     };
     let engine = state.engine.clone();

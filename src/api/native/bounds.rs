@@ -8,7 +8,7 @@ use crate::model::session::{EnvironmentSpec, Metadata, ToolsetSelection};
 use crate::model::turn::TurnLimits;
 
 /// Where commands run.
-const BACKEND: &str = "local";
+pub(super) const BACKEND: &str = "local";
 const MAX_TITLE_CHARS: usize = 256;
 /// Long enough for the ids that front ends bring.
 const MAX_EXTERNAL_ID_CHARS: usize = 256;

@@ -15,6 +15,7 @@ use crate::api::path::InPath;
 use crate::api::payload::Payload;
 use crate::api::state::ApiState;
 use crate::model::approval::{Approval, Choice};
+use crate::model::grant::GrantLimits;
 use crate::model::id::{ApprovalId, SessionId};
 use crate::model::principal::Scope;
 use crate::model::problem::Problem;
@@ -61,6 +62,9 @@ pub(super) struct OneDecision {
     /// With `once`: what the call gets instead of its arguments, all of them.
     #[schema(value_type = Option<Object>)]
     arguments: Option<serde_json::Map<String, serde_json::Value>>,
+    /// With `session` or `always`: what the grant is held to. The call that is
+    /// asked about runs whatever they say.
+    grant: Option<GrantLimits>,
 }
 
 /// What became of the answers, in their order.
@@ -150,6 +154,7 @@ fn batch(request: DecisionsRequest, by: &str) -> Result<BatchRequest, Failure> {
             reason: one.reason,
             stop_turn: false,
             arguments: one.arguments,
+            grant: one.grant,
             by: by.to_owned(),
         };
         answers.push((one.approval_id, answer));

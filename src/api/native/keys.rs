@@ -54,7 +54,8 @@ pub(super) struct NewKey {
     /// the scope `tenant:all`.
     #[schema(min_length = 1, max_length = 256)]
     user_id: Option<String>,
-    /// When the key stops to work; never when absent.
+    /// When the key stops to work; when absent, with the credential that makes
+    /// it, or never. It cannot outlive that credential.
     expires_at: Option<Timestamp>,
 }
 
@@ -118,7 +119,8 @@ pub(super) async fn create_key(
         // A ceiling is passed on, never lifted.
         tools: new.tools.or_else(|| maker.tools.clone()),
         created_at: now,
-        expires_at: new.expires_at,
+        // So is the end of the credential that makes it.
+        expires_at: new.expires_at.or(maker.expires_at),
         revoked_at: None,
     };
     let scope = caller.scope.once(once);
@@ -238,6 +240,13 @@ fn within_the_makers_rights(new: &NewKey, maker: &Principal) -> Result<(), Failu
     if other_user && !maker.sees_whole_tenant() {
         return refused("a key for another user takes the scope `tenant:all`".to_owned());
     }
+    if let Some(end) = maker.expires_at
+        && new.expires_at.is_some_and(|at| end < at)
+    {
+        return refused(format!(
+            "a key cannot outlive the credential that makes it, which expires at {end}"
+        ));
+    }
     match new.tools.iter().flatten().find(|tool| !maker.may_use(tool)) {
         Some(tool) => refused(format!("the maker may not use the tool `{tool}` itself")),
         None => Ok(()),
@@ -272,6 +281,7 @@ mod tests {
             user: "ada".to_owned(),
             scopes: scopes.iter().copied().collect(),
             key: None,
+            expires_at: None,
             tools: tools.map(|tools| tools.iter().map(|tool| (*tool).to_owned()).collect()),
         }
     }
@@ -328,6 +338,22 @@ mod tests {
         assert_eq!(status(&with(&["read_file"]), &maker), 201);
         assert_eq!(status(&with(&[]), &maker), 201);
         assert_eq!(status(&with(&["read_file", "terminal"]), &maker), 403);
+    }
+
+    #[test]
+    fn a_key_does_not_outlive_the_credential_that_makes_it() {
+        let end = Timestamp(NOW.0 + 1000);
+        let maker = Principal {
+            expires_at: Some(end),
+            ..maker(&[Scope::KeysWrite], None)
+        };
+        let until = |at: i64| NewKey {
+            expires_at: Some(Timestamp(at)),
+            ..wanted(&[Scope::KeysWrite])
+        };
+        assert_eq!(status(&until(end.0), &maker), 201);
+        assert_eq!(status(&until(end.0 + 1), &maker), 403);
+        assert_eq!(status(&wanted(&[Scope::KeysWrite]), &maker), 201);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod answers;
 mod approvals;
+mod audit;
 mod bounds;
 mod decisions;
 mod documents;
@@ -49,6 +50,7 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
         .merge(grants::routes())
         .merge(usage::routes())
         .merge(keys::routes())
+        .merge(audit::routes())
         .merge(tools::routes())
         .merge(models::routes())
         .merge(guard::routes())

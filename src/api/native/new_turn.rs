@@ -99,6 +99,7 @@ impl TurnRequest {
                 sampling: Box::new(sampling),
                 metadata: self.metadata,
                 tool_ceiling: principal.tools.clone(),
+                key_id: principal.key,
             },
         })
     }
@@ -194,6 +195,7 @@ mod tests {
             user: "ada".to_owned(),
             scopes: Scopes::NONE,
             key: None,
+            expires_at: None,
             tools: Some(vec!["read_file".to_owned()]),
         }
     }

@@ -150,6 +150,7 @@ mod tests {
             user: user.to_owned(),
             scopes: Scopes::NONE,
             key: key.map(KeyId::from_bits),
+            expires_at: None,
             tools: None,
         }
     }

@@ -1,5 +1,6 @@
 //! One suite for the foundation of the store, run on every database at hand.
 
+mod audit;
 mod bell;
 mod commits;
 mod failures;

@@ -5,6 +5,7 @@
 //! what runs is the text that it judged and a person was shown, unchanged.
 
 mod foreground;
+pub mod paths;
 mod scan;
 
 pub use foreground::{Unsuited, check_foreground};

@@ -20,7 +20,7 @@ use crate::live::drafts::Item;
 use crate::model::call::{Effect, Footprint};
 use crate::model::event::OutputStream;
 use crate::tool::budget::ResultLimit;
-use crate::tool::command_line::exit_code_meaning;
+use crate::tool::command_line::{exit_code_meaning, paths};
 use crate::tool::registry::Registered;
 use crate::tool::{Call, Done, Host, Judged, Place, Spec, Tool, ToolWrites};
 
@@ -85,21 +85,19 @@ impl Tool for Terminal {
         host.no_commands()
     }
 
+    fn paths(&self, arguments: &Value, place: &Place<'_>, host: &Host) -> Option<Vec<PathBuf>> {
+        let request = Request::read(arguments, place.workspace, place.cwd, host).ok()?;
+        let cwd = request.workdir.as_deref().unwrap_or(place.cwd);
+        paths::named(request.command, &judged(request.command, cwd, host), cwd)
+    }
+
     fn judge(&self, arguments: &Value, place: &Place<'_>, host: &Host) -> Judged {
         // What will be refused before it starts needs nobody's consent.
         let Ok(request) = Request::read(arguments, place.workspace, place.cwd, host) else {
             return Judged::Allow;
         };
-        let cwd = request.workdir.as_deref().unwrap_or(place.cwd).to_string_lossy();
-        let (home, agent_home) = (host.home.to_string_lossy(), host.agent_home.to_string_lossy());
-        let setting = Setting {
-            backend: host.backend(),
-            home: &home,
-            agent_home: &agent_home,
-            cwd: Some(&cwd),
-            sudo_password: false,
-        };
-        let judgement = guard::check(request.command, &setting);
+        let cwd = request.workdir.as_deref().unwrap_or(place.cwd);
+        let judgement = judged(request.command, cwd, host);
         if let Some(pattern) = denied_by(host, request.command, &judgement) {
             let message = format!("the operator forbids commands such as `{pattern}` (`approvals.deny`)");
             return Judged::Deny { message };
@@ -138,6 +136,18 @@ impl Tool for Terminal {
             }
         })
     }
+}
+
+fn judged(command: &str, cwd: &Path, host: &Host) -> Judgement {
+    let (home, agent_home) = (host.home.to_string_lossy(), host.agent_home.to_string_lossy());
+    let setting = Setting {
+        backend: host.backend(),
+        home: &home,
+        agent_home: &agent_home,
+        cwd: Some(&cwd.to_string_lossy()),
+        sudo_password: false,
+    };
+    guard::check(command, &setting)
 }
 
 /// The operator's patterns hold for the text and for every command in it.

@@ -29,7 +29,11 @@ pub(super) fn accepted(
     if let Some(problem) = unacceptable(approval, &answer) {
         return Err(problem);
     }
+    if let Some(problem) = unusable_limits(engine, state, approval, &answer) {
+        return Err(problem);
+    }
     Ok(DecisionIn {
+        limits: answer.grant,
         choice: answer.choice,
         reason: answer.reason,
         by: answer.by,
@@ -56,7 +60,8 @@ pub(super) async fn is_same(
     answer: &AnswerRequest,
 ) -> Result<bool, StoreError> {
     let same = |decision: &Decision| {
-        decision.choice == answer.choice && decision.by == answer.by && decision.edited == answer.arguments.is_some()
+        let kind = decision.choice == answer.choice && decision.edited == answer.arguments.is_some();
+        kind && decision.by == answer.by && decision.grant == answer.grant
     };
     // A message that superseded it was no answer.
     if approval.status == ApprovalStatus::Superseded || !approval.decision.as_ref().is_some_and(same) {
@@ -104,6 +109,16 @@ pub(super) fn resolved_problem(approval: &Approval) -> Problem {
     Problem::new(code, detail).with_context(json!({"approval": approval}))
 }
 
+/// What is wrong with the limits that a grant is to be held to.
+fn unusable_limits(engine: &Engine, state: &State, approval: &Approval, answer: &AnswerRequest) -> Option<Problem> {
+    let limits = answer.grant.as_ref()?;
+    let scene = engine.scene(&state.session, &state.turn);
+    let tool = approval.tool.as_deref().and_then(|name| scene.tools.get(name));
+    let parameters = tool.map_or(Value::Null, |tool| tool.parameters());
+    let (pointer, detail) = limits.fault(&parameters, engine.clock().now())?;
+    Some(Problem::new(ProblemCode::InvalidRequest, detail.clone()).with_field(format!("/grant{pointer}"), detail))
+}
+
 fn unacceptable(approval: &Approval, answer: &AnswerRequest) -> Option<Problem> {
     if !approval.choices.contains(&answer.choice) {
         let offered: Vec<&str> = approval.choices.iter().map(|choice| choice.name()).collect();
@@ -121,6 +136,10 @@ fn unacceptable(approval: &Approval, answer: &AnswerRequest) -> Option<Problem> 
     if answer.arguments.is_some() && answer.choice != Choice::Once {
         let detail = "`arguments` go with `once` only: a grant is for what was asked";
         return Some(Problem::new(ProblemCode::InvalidRequest, detail).with_field("/arguments", detail));
+    }
+    if answer.grant.is_some() && !matches!(answer.choice, Choice::Session | Choice::Always) {
+        let detail = "`grant` goes with `session` and `always` only";
+        return Some(Problem::new(ProblemCode::InvalidRequest, detail).with_field("/grant", detail));
     }
     let stale = answer.digest.as_ref().is_some_and(|digest| *digest != approval.digest);
     stale.then(|| {

@@ -17,7 +17,8 @@ impl Engine {
     /// no error.
     pub async fn decide(&self, scope: &Scope, id: ApprovalId, answer: AnswerRequest) -> Verdict<Approval> {
         let (engine, scope) = (self.clone(), scope.clone());
-        self.whole(async move { engine.answer(&scope, id, answer).await }).await
+        self.whole(Box::pin(async move { engine.answer(&scope, id, answer).await }))
+            .await
     }
 
     async fn answer(&self, scope: &Scope, id: ApprovalId, answer: AnswerRequest) -> Verdict<Approval> {

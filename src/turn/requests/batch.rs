@@ -38,8 +38,10 @@ impl Engine {
         batch: BatchRequest,
     ) -> Verdict<Vec<BatchOutcome>> {
         let (engine, scope) = (self.clone(), scope.clone());
-        self.whole(async move { engine.answer_batch(&scope, session, batch).await })
-            .await
+        self.whole(Box::pin(
+            async move { engine.answer_batch(&scope, session, batch).await },
+        ))
+        .await
     }
 
     async fn answer_batch(&self, scope: &Scope, session: SessionId, batch: BatchRequest) -> Verdict<Vec<BatchOutcome>> {

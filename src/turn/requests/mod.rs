@@ -25,6 +25,7 @@ use super::commit::Carried;
 use super::engine::Engine;
 use super::state::State;
 use crate::model::approval::Choice;
+use crate::model::grant::GrantLimits;
 use crate::model::id::TenantId;
 use crate::model::message::Part;
 use crate::model::problem::{Problem, ProblemCode};
@@ -97,6 +98,8 @@ pub struct AnswerRequest {
     pub stop_turn: bool,
     /// What the call gets instead of its arguments (with `once`).
     pub arguments: Option<serde_json::Map<String, serde_json::Value>>,
+    /// What the grant is held to (with `session` and `always`).
+    pub grant: Option<GrantLimits>,
     pub by: String,
 }
 

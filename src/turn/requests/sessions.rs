@@ -10,6 +10,7 @@ use super::conditions::forbid_session;
 use super::turns::stop;
 use super::{EngineError, Verdict, earlier};
 use crate::base::Timestamp;
+use crate::model::audit::{AuditAction, Audited};
 use crate::model::event::EventType;
 use crate::model::id::{SessionId, TenantId};
 use crate::model::problem::{Problem, ProblemCode};
@@ -136,6 +137,7 @@ impl Engine {
                     return Ok(Err(refused));
                 }
                 rows.patch_session(&record, &patch).await?;
+                rows.audit(&policy_change(&record, &patch), now).await?;
                 // What changes by itself stands in the event as it is now.
                 let Some(seen) = rows.session(id).await? else {
                     return Ok(Err(EngineError::NotFound("session")));
@@ -179,6 +181,11 @@ impl Engine {
                 if let Some(refused) = forbid_session(&mut rows, id, Part::Whole).await? {
                     return Ok(Err(refused));
                 }
+                let deleted = Audited {
+                    session_id: Some(id),
+                    ..Audited::new(AuditAction::SessionDeleted, &session.user_id)
+                };
+                rows.audit(&[deleted], now).await?;
                 let session = drop_queue(&mut rows, &engine, session).await?;
                 rows.hide_session(id, now).await?;
                 let Some(active) = session.active_turn_id else {
@@ -214,6 +221,11 @@ pub(super) async fn stored(
         return Ok(Err(taken()));
     }
     rows.add_session(&row).await?;
+    let created = Audited {
+        session_id: Some(row.record.session_id),
+        ..Audited::new(AuditAction::SessionCreated, &row.record.user_id)
+    };
+    rows.audit(&[created], row.created_at).await?;
     let mut session = row.record;
     session.next_position = history.places();
     let state = json!({"status": session.status, "required_actions": [], "active_turn_id": null,
@@ -244,6 +256,38 @@ async fn drop_queue(rows: &mut Rows<'_>, engine: &Engine, session: SessionRecord
             .session;
     }
     Ok(session)
+}
+
+/// What a change of the rules of a session looks like in the audit trail: names,
+/// and of the approval settings their values, which are words and numbers.
+fn policy_change(session: &SessionRecord, patch: &SessionPatch) -> Vec<Audited> {
+    let mut fields = Vec::new();
+    let settings = patch
+        .approvals
+        .as_ref()
+        .and_then(|policy| json!(policy).as_object().cloned());
+    if let Some(settings) = settings {
+        fields.push("approvals".to_owned());
+        fields.extend(settings.iter().map(|(name, value)| format!("approvals.{name}={value}")));
+    }
+    let others = [
+        ("preset", patch.preset.is_some()),
+        ("toolsets", patch.toolsets.is_some()),
+    ];
+    fields.extend(
+        others
+            .into_iter()
+            .filter(|(_, set)| *set)
+            .map(|(name, _)| name.to_owned()),
+    );
+    if fields.is_empty() {
+        return Vec::new();
+    }
+    vec![Audited {
+        session_id: Some(session.session_id),
+        fields,
+        ..Audited::new(AuditAction::SessionPolicyChanged, &session.user_id)
+    }]
 }
 
 pub(super) fn taken() -> EngineError {

@@ -7,7 +7,7 @@ use crate::guard::Finding;
 use crate::model::approval::{Approval, ApprovalKind, ApprovalStatus, Choice, Decision, OnExpiry};
 use crate::model::call::CallStatus;
 use crate::model::event::EventType;
-use crate::model::grant::{Grant, GrantScope};
+use crate::model::grant::{Grant, GrantLimits, GrantScope};
 use crate::model::id::ApprovalId;
 use crate::model::turn::StopReason;
 use crate::turn::next::Outcome;
@@ -22,6 +22,8 @@ pub struct DecisionIn {
     pub stop_turn: bool,
     /// The call gets these arguments (with `once`).
     pub edit: Option<Edit>,
+    /// What the grant is held to (with `session` and `always`).
+    pub limits: Option<GrantLimits>,
 }
 
 impl Step<'_> {
@@ -60,6 +62,7 @@ impl Step<'_> {
             by: decision.by,
             at: self.world.now,
             grant_id: grant.as_ref().map(|grant| grant.id),
+            grant: decision.limits,
             edited: decision.edit.is_some(),
             digest: decision.edit.as_ref().map(|edit| edit.digest.clone()),
         };
@@ -79,6 +82,10 @@ impl Step<'_> {
             self.grant_budget(&settled);
         }
         let Some(call) = settled.tool_call_id else { return true };
+        if settled.kind == ApprovalKind::Recovery {
+            self.recover(call, decision.choice, decision.reason.as_deref());
+            return true;
+        }
         if allowed {
             if let Some(edit) = decision.edit {
                 self.apply_edit(call, edit);
@@ -101,7 +108,9 @@ impl Step<'_> {
             ..approval
         };
         self.replace(&settled, EventType::ApprovalExpired);
-        if let Some(call) = settled.tool_call_id {
+        if settled.kind == ApprovalKind::Recovery {
+            self.leave_unknown(&settled, "nobody said in time what became of it");
+        } else if let Some(call) = settled.tool_call_id {
             self.refuse(
                 call,
                 refusal("nobody approved it in time, and silence is not consent", None),
@@ -125,6 +134,7 @@ impl Step<'_> {
                 by: by.to_owned(),
                 at: self.world.now,
                 grant_id: None,
+                grant: None,
                 edited: false,
                 digest: None,
             };
@@ -134,7 +144,9 @@ impl Step<'_> {
                 ..approval
             };
             self.replace(&settled, EventType::ApprovalSuperseded);
-            if let Some(call) = settled.tool_call_id {
+            if settled.kind == ApprovalKind::Recovery {
+                self.leave_unknown(&settled, "a new message came instead of an answer");
+            } else if let Some(call) = settled.tool_call_id {
                 let text = "[Not run: a new message came instead of a decision, and a message is no consent.]";
                 self.settle_call(
                     call,
@@ -157,7 +169,7 @@ impl Step<'_> {
         let scope = match decision.choice {
             Choice::Session => GrantScope::Session,
             Choice::Always => GrantScope::Always,
-            Choice::Once | Choice::Deny | Choice::GrantMore | Choice::Stop => return None,
+            _ => return None,
         };
         let tool = approval.tool.clone()?;
         let mut keys: Vec<String> = approval.findings.iter().map(|finding| finding.key.clone()).collect();
@@ -180,6 +192,7 @@ impl Step<'_> {
             backend: approval.backend.clone(),
             keys: if keyless { Vec::new() } else { keys },
             exact: if keyless { subject } else { None },
+            limits: decision.limits.clone().unwrap_or_default(),
             approval_id: Some(approval.id),
             created_by: decision.by.clone(),
             created_at: self.world.now,

@@ -104,7 +104,7 @@ impl Step<'_> {
                 TurnStatus::Interrupted | TurnStatus::RolledBack => "a new message interrupted the turn",
                 _ => "the turn ended",
             };
-            if status == CallStatus::Running {
+            if status == CallStatus::Running || self.may_have_run(id) {
                 let text =
                     format!("[No result: {why} while the call ran. Its effect is unknown: it may have happened.]");
                 self.settle_call(id, CallStatus::Unknown, EventType::ToolCallUnknown, text);

@@ -4,11 +4,13 @@
 use serde_json::json;
 
 use super::Step;
+use super::trail::Instead;
 use crate::base::Timestamp;
 use crate::guard::Finding;
 use crate::model::approval::{Approval, ApprovalKind, ApprovalStatus, Choice, OnAsk};
 use crate::model::call::CallStatus;
 use crate::model::event::EventType;
+use crate::model::grant::{Asked, Grant, GrantUse};
 use crate::model::id::{CallId, GrantId};
 use crate::model::record::{ApprovalUpdate, CallRecord};
 use crate::model::session::ApprovalMode;
@@ -16,8 +18,11 @@ use crate::tool::Judged;
 
 /// What the guard, the settings, the grants and the decisions say together.
 enum Gate {
-    Run {
-        grant: Option<GrantId>,
+    Run,
+    /// It runs by what stands for a person's answer.
+    RunInstead {
+        instead: Instead,
+        findings: Vec<Finding>,
     },
     /// A person has to decide on what is shown here.
     Ask {
@@ -27,132 +32,194 @@ enum Gate {
     /// It does not run; the text tells the model why.
     Refuse {
         text: String,
+        verdict: &'static str,
+        findings: Vec<Finding>,
     },
+}
+
+impl Gate {
+    /// No answer could allow it.
+    fn denied(text: String) -> Self {
+        Self::Refuse {
+            text,
+            verdict: "deny",
+            findings: Vec::new(),
+        }
+    }
 }
 
 impl Step<'_> {
     /// Judges a proposed call without starting it.
     pub(super) fn propose(&mut self, id: CallId) {
         match self.gate(id) {
-            Gate::Run { .. } => {}
+            Gate::Run | Gate::RunInstead { .. } => {}
             Gate::Ask { findings, digest } => self.ask(id, findings, digest),
-            Gate::Refuse { text } => self.refuse(id, text),
+            Gate::Refuse {
+                text,
+                verdict,
+                findings,
+            } => self.refuse_instead(id, text, &Instead::Refused(verdict), &findings),
         }
     }
 
     /// Starts a call whose turn it is, unless the world says otherwise now.
     pub(super) fn start_call(&mut self, id: CallId) {
         match self.gate(id) {
-            Gate::Run { grant } => {
-                self.writes.used_grants.extend(grant);
-                self.mark(id, CallStatus::Running);
-                self.push_call_event(EventType::ToolCallStarted, id);
+            Gate::Run => self.run(id),
+            Gate::RunInstead { instead, findings } => {
+                if let Instead::Grant(grant) = instead {
+                    self.use_grant(grant, id);
+                }
+                self.trail_instead(id, &instead, &findings);
+                self.run(id);
             }
             Gate::Ask { findings, digest } => {
                 self.supersede(id);
                 self.ask(id, findings, digest);
             }
-            Gate::Refuse { text } => self.refuse(id, text),
+            Gate::Refuse {
+                text,
+                verdict,
+                findings,
+            } => self.refuse_instead(id, text, &Instead::Refused(verdict), &findings),
         }
+    }
+
+    fn run(&mut self, id: CallId) {
+        self.mark(id, CallStatus::Running);
+        self.push_call_event(EventType::ToolCallStarted, id);
     }
 
     fn gate(&self, id: CallId) -> Gate {
         let Some(call) = self.state.call(id) else {
-            return Gate::Refuse {
-                text: refusal("the call is unknown", None),
-            };
+            return Gate::denied(refusal("the call is unknown", None));
         };
         // Offered to this turn or not: what the model calls is checked, not what
         // it was told.
         let Some(tool) = self.world.tools.get(&call.name) else {
-            return Gate::Refuse {
-                text: refusal(&format!("the tool `{}` is not available to this turn", call.name), None),
-            };
+            let why = format!("the tool `{}` is not available to this turn", call.name);
+            return Gate::denied(refusal(&why, None));
         };
         let arguments = call.effective_arguments();
         let backend = self.state.session.environment.backend.as_str();
         let place = self.world.place(self.state.session.cwd.as_deref(), backend);
         match tool.judge(arguments, &place, self.world.host) {
-            Judged::Allow => Gate::Run { grant: None },
-            Judged::Deny { message } => Gate::Refuse {
-                text: refusal(&message, None),
-            },
+            Judged::Allow => Gate::Run,
+            Judged::Deny { message } => Gate::denied(refusal(&message, None)),
             Judged::Ask { findings } => {
                 let digest = self.digest_of(&call.name, arguments, &findings);
-                self.asked(call, &tool.subject(arguments), findings, digest)
+                let asked = Asked {
+                    tool: &call.name,
+                    backend,
+                    subject: &tool.subject(arguments),
+                    arguments,
+                    findings: &findings,
+                    workspace: &self.world.workspace,
+                    paths: &|| tool.paths(arguments, &place, self.world.host),
+                    now: self.world.now,
+                };
+                self.asked(call, &asked, digest)
             }
         }
     }
 
-    fn asked(&self, call: &CallRecord, subject: &str, findings: Vec<Finding>, digest: String) -> Gate {
+    fn asked(&self, call: &CallRecord, asked: &Asked<'_>, digest: String) -> Gate {
         let rules = self.world.rules;
         let approved = self
             .state
             .approval_of(call.call_id)
             .filter(|approval| approval.status == ApprovalStatus::Allowed);
         if approved.is_some_and(|approval| approval.decided_digest() == digest) {
-            return Gate::Run { grant: None };
+            return Gate::Run;
         }
-        let backend = self.state.session.environment.backend.as_str();
-        let grant = self
-            .world
-            .grants
-            .iter()
-            .find(|grant| grant.covers(&call.name, backend, subject, &findings));
-        if let Some(grant) = grant {
-            return Gate::Run { grant: Some(grant.id) };
+        let instead = |instead| Gate::RunInstead {
+            instead,
+            findings: asked.findings.to_vec(),
+        };
+        let mut grants = self.world.grants.iter();
+        if let Some(grant) = grants.find(|grant| self.has_uses_left(grant) && grant.covers(asked)) {
+            return instead(Instead::Grant(grant.id));
         }
-        if rules.mode == ApprovalMode::Off || is_listed(&rules.allowlist, subject, &findings) {
-            return Gate::Run { grant: None };
+        if rules.mode == ApprovalMode::Off {
+            return instead(Instead::Exempted("approvals.mode"));
+        }
+        if is_listed(&rules.allowlist, asked.subject, asked.findings) {
+            return instead(Instead::Exempted("command_allowlist"));
         }
         match rules.on_ask {
-            OnAsk::Wait => Gate::Ask { findings, digest },
+            OnAsk::Wait => Gate::Ask {
+                findings: asked.findings.to_vec(),
+                digest,
+            },
             OnAsk::Deny => {
-                let reasons: Vec<&str> = findings.iter().map(|finding| finding.key.as_str()).collect();
+                let reasons: Vec<&str> = asked.findings.iter().map(|finding| finding.key.as_str()).collect();
                 let why = format!(
                     "this needs a person's approval ({}) and nobody is there to give it",
                     reasons.join(", ")
                 );
                 Gate::Refuse {
                     text: refusal(&why, None),
+                    verdict: "ask",
+                    findings: asked.findings.to_vec(),
                 }
             }
         }
+    }
+
+    /// Calls that this very step starts count as well.
+    fn has_uses_left(&self, grant: &Grant) -> bool {
+        let taken = self
+            .writes
+            .used_grants
+            .iter()
+            .filter(|taken| taken.grant_id == grant.id);
+        grant.has_uses_left(taken.count())
+    }
+
+    fn use_grant(&mut self, grant_id: GrantId, id: CallId) {
+        let tool = self.state.call(id).map(|call| call.name.clone());
+        self.writes.used_grants.push(GrantUse {
+            grant_id,
+            tool_call_id: id,
+            session_id: self.state.session.session_id,
+            turn_id: self.state.turn.turn_id,
+            tool: tool.unwrap_or_default(),
+            used_at: self.world.now,
+        });
     }
 
     fn ask(&mut self, id: CallId, findings: Vec<Finding>, digest: String) {
         let Some(call) = self.state.call(id).cloned() else {
             return;
         };
+        let approval = self.approval(&call, findings, digest);
+        self.put(&call, approval);
+    }
+
+    /// What a person is asked about the call as it stands.
+    pub(super) fn approval(&self, call: &CallRecord, findings: Vec<Finding>, digest: String) -> Approval {
         let rules = self.world.rules;
-        let subject = self
-            .world
-            .tools
-            .get(&call.name)
-            .map(|tool| tool.subject(call.effective_arguments()));
+        let arguments = call.effective_arguments();
+        let subject = self.world.tools.get(&call.name).map(|tool| tool.subject(arguments));
         let backend = self.state.session.environment.backend.clone();
-        let cwd = self
-            .world
-            .place(self.state.session.cwd.as_deref(), &backend)
-            .cwd
-            .to_string_lossy()
-            .into_owned();
+        let place = self.world.place(self.state.session.cwd.as_deref(), &backend);
+        let cwd = place.cwd.to_string_lossy().into_owned();
         let choices = [Choice::Once, Choice::Session, Choice::Always, Choice::Deny];
         let offered = choices
             .into_iter()
             .filter(|choice| *choice != Choice::Always || rules.allow_permanent);
-        let approval = Approval {
+        Approval {
             id: self.world.id(),
             session_id: self.state.session.session_id,
             turn_id: self.state.turn.turn_id,
-            tool_call_id: Some(id),
+            tool_call_id: Some(call.call_id),
             batch_id: Some(call.message_id),
             index: call.batch_index,
             kind: ApprovalKind::ToolCall,
             status: ApprovalStatus::Pending,
             tool: Some(call.name.clone()),
             title: title(&call.name, subject.as_deref().unwrap_or_default()),
-            arguments: call.effective_arguments().clone(),
+            arguments: arguments.clone(),
             cwd: Some(cwd),
             backend,
             findings,
@@ -164,9 +231,7 @@ impl Step<'_> {
             expires_at: self.expiry(),
             on_expiry: rules.on_expiry,
             decision: None,
-        };
-        self.mark(id, CallStatus::Waiting);
-        self.request(approval);
+        }
     }
 
     /// Until when somebody may answer what is asked now.
@@ -175,10 +240,17 @@ impl Step<'_> {
         (timeout != 0).then(|| Timestamp(self.world.now.0.saturating_add(timeout)))
     }
 
+    /// Asks a person about a call, and lets it wait.
+    pub(super) fn put(&mut self, call: &CallRecord, approval: Approval) {
+        self.mark(call.call_id, CallStatus::Waiting);
+        self.request(approval);
+    }
+
     /// Asks a person.
     pub(super) fn request(&mut self, approval: Approval) {
         let event = self.approval_event(EventType::ApprovalRequested, &approval);
         self.writes.events.push(event);
+        self.trail_approval(&approval);
         self.writes.new_approvals.push(approval.clone());
         self.state.approvals.push(approval);
     }
@@ -199,6 +271,7 @@ impl Step<'_> {
     pub(super) fn settle_approval(&mut self, approval: &Approval, kind: EventType) {
         let event = self.approval_event(kind, approval);
         self.writes.events.push(event);
+        self.trail_approval(approval);
         self.writes.approvals.push(ApprovalUpdate {
             approval_id: approval.id,
             status: approval.status,
@@ -212,7 +285,24 @@ impl Step<'_> {
     }
 
     pub(super) fn refuse(&mut self, id: CallId, text: String) {
+        let text = self.with_first_run(id, text);
+        self.trail_refused(id);
         self.settle_call(id, CallStatus::Denied, EventType::ToolCallDenied, text);
+    }
+
+    /// Without anybody having been asked.
+    fn refuse_instead(&mut self, id: CallId, text: String, instead: &Instead, findings: &[Finding]) {
+        self.trail_instead(id, instead, findings);
+        let text = self.with_first_run(id, text);
+        self.settle_call(id, CallStatus::Denied, EventType::ToolCallDenied, text);
+    }
+
+    /// A refusal of a call that ran before says so.
+    fn with_first_run(&self, id: CallId, text: String) -> String {
+        match self.may_have_run(id) {
+            true => format!("{text}\n[The server stopped while this call ran before: that run may have taken effect.]"),
+            false => text,
+        }
     }
 }
 
@@ -240,7 +330,7 @@ pub fn is_listed(allowlist: &[String], subject: &str, findings: &[Finding]) -> b
 
 /// One line of at most 200 characters: long enough to tell pending approvals
 /// apart in a list, while the arguments hold the whole.
-fn title(tool: &str, subject: &str) -> String {
+pub(super) fn title(tool: &str, subject: &str) -> String {
     let line = subject
         .lines()
         .find(|line| !line.trim().is_empty())

@@ -13,11 +13,13 @@ mod decide;
 mod edit;
 mod finish;
 mod gate;
+mod recover;
 mod results;
 mod steer;
 mod takeover;
 #[cfg(test)]
 mod tests;
+mod trail;
 
 pub use answer::AnswerIn;
 pub use decide::DecisionIn;
@@ -66,7 +68,7 @@ impl<'a> Step<'a> {
         while !self.state.turn.status.is_terminal() {
             match next(&self.state, self.world.rules.max_steps) {
                 // Without an owner nothing starts: who takes the turn over does it.
-                Next::Run(ids) if self.world.owner.is_some() => ids.into_iter().for_each(|id| self.start_call(id)),
+                Next::Run(ids) if self.has_somebody_to_run() => ids.into_iter().for_each(|id| self.start_call(id)),
                 next @ (Next::Run(_) | Next::Await | Next::CallModel { .. }) => {
                     self.resume();
                     if matches!(next, Next::CallModel { .. }) {
@@ -83,6 +85,13 @@ impl<'a> Step<'a> {
             }
         }
         self.tell_session();
+    }
+
+    /// A turn that runs without an owner is taken over first: what was started
+    /// for nobody would count as having run.
+    fn has_somebody_to_run(&self) -> bool {
+        let turn = &self.state.turn;
+        self.world.owner.is_some() && (turn.owner.is_some() || turn.status == TurnStatus::Waiting)
     }
 
     /// The turn runs on this process, if it did not already.

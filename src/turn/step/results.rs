@@ -102,7 +102,12 @@ impl Step<'_> {
             steered: false,
             created_at: self.world.now,
         };
+        let executed =
+            call.status == CallStatus::Running || matches!(status, CallStatus::Unknown | CallStatus::Succeeded);
         self.mark(id, status);
+        if executed {
+            self.trail_executed(id, status);
+        }
         self.writes.messages.push(message);
         self.push_call_event(kind, id);
     }

@@ -15,7 +15,7 @@ use crate::turn::next::{Next, next};
 impl Step<'_> {
     /// This process goes on with the turn. Calls that were running: those that
     /// only read run again; of the others nobody knows whether they took
-    /// effect, and both model and client are told so.
+    /// effect: model and client are told so, or a person is asked.
     pub fn take_over(&mut self) {
         let turn = &mut self.state.turn;
         turn.owner = self.world.owner;
@@ -35,6 +35,7 @@ impl Step<'_> {
         for (id, effect) in running {
             match effect {
                 Effect::Read | Effect::Internal => self.mark(id, CallStatus::Proposed),
+                Effect::Write if self.asks_what_became() => self.ask_what_became(id),
                 Effect::Write => {
                     let text = "[Interrupted: the server stopped while this call ran. Its effect is unknown: it may \
                         have happened in part or in full. Check before doing it again.]";

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::{AnswerIn, Step};
 use crate::base::{Clock, Id, Timestamp};
 use crate::guard::{Finding, Severity, Span};
-use crate::model::approval::{ApprovalStatus, OnAsk, OnExpiry};
+use crate::model::approval::{ApprovalStatus, OnAsk, OnExpiry, Recovery};
 use crate::model::budget::Budgets;
 use crate::model::call::{CallStatus, Effect, Footprint};
 use crate::model::event::EventType;
@@ -387,6 +387,7 @@ fn rules() -> Rules {
         on_ask: OnAsk::Wait,
         approval_timeout_ms: 0,
         on_expiry: OnExpiry::Deny,
+        recovery: Recovery::Tell,
         allow_permanent: true,
         allowlist: Vec::new(),
         budgets: Budgets::default(),

@@ -1,7 +1,8 @@
 //! Keys over HTTP: made, used, expired, revoked; nobody hands on more than they
 //! may do.
 
-use hermes_server::base::Timestamp;
+use hermes_server::api::auth::jwt::{Claims, mint};
+use hermes_server::base::{Secret, Timestamp};
 use hermes_server::model::principal::Scope;
 use serde_json::{Value, json};
 
@@ -90,6 +91,36 @@ fn nobody_hands_on_more_than_they_may_do() {
             .get("/v1/sessions")
             .await
             .expect(200);
+        web.stop().await;
+    });
+}
+
+#[test]
+fn a_key_ends_with_the_credential_that_made_it() {
+    on_both(async |mut place| {
+        place.config.auth.jwt.hs256_secret = Some(Secret::new("0123456789abcdef0123456789abcdef"));
+        let web = place.serve().await;
+        let (owner, clock) = (web.owner().await, web.server.engine.clock().clone());
+        let end = Timestamp((clock.now().0 / 1000 + 600) * 1000);
+        let short = json!({"name": "short", "scopes": ["keys:write", "sessions:read"], "expires_at": end});
+        let short = owner.post("/v1/keys", &short).await.expect(201);
+        let claims = Claims {
+            tenant: "default".to_owned(),
+            user: "owner".to_owned(),
+            scopes: [Scope::KeysWrite, Scope::SessionsRead].into_iter().collect(),
+            expires_at: end,
+        };
+        let token = mint(&place.config.auth.jwt, &claims, clock.now()).unwrap();
+        for credential in [short["key"].as_str().unwrap(), token.expose()] {
+            let client = web.client(credential);
+            let silent = json!({"name": "heir", "scopes": ["sessions:read"]});
+            let heir = client.post("/v1/keys", &silent).await.expect(201);
+            assert_eq!(heir["expires_at"], end.to_string());
+            let mut longer = silent;
+            longer["expires_at"] = json!(Timestamp(end.0 + 1));
+            let problem = client.post("/v1/keys", &longer).await.problem(403, "forbidden");
+            assert!(problem["detail"].as_str().unwrap().contains("outlive"), "{problem}");
+        }
         web.stop().await;
     });
 }

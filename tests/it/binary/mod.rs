@@ -1,6 +1,7 @@
 //! The built binary as an operator meets it: started, asked over real HTTP,
 //! killed, stopped, started again.
 
+mod audit;
 mod chat;
 mod commands;
 mod deaths;

@@ -15,7 +15,7 @@ use super::source::{Source, closing_brace};
 const FLOORS: [&[&str]; 10] = [
     &["base"],
     &["config", "model", "guard"],
-    &["environment", "provider", "store"],
+    &["environment", "fetch", "provider", "store"],
     &["live", "tool"],
     &["turn"],
     &["schedule"],
@@ -155,8 +155,9 @@ pub(super) fn process_starts(source: &Source) -> Vec<String> {
 }
 
 pub(super) fn http_clients(source: &Source) -> Vec<String> {
-    // The terminal's client talks to a server that the person at it names.
-    if source.path == "cli/chat/client.rs" {
+    // Addresses of the operator's configuration (documents), and the server that
+    // the person at the terminal names.
+    if source.module() == "fetch" || source.path == "cli/chat/client.rs" {
         return Vec::new();
     }
     outside(

@@ -147,6 +147,7 @@ fn effects_outside_their_module_are_refused() {
         "provider/openai.rs",
         "let c = reqwest::Client::new();",
     );
+    accepts(rules::http_clients, "fetch/mod.rs", "let c = reqwest::Client::new();");
     accepts(
         rules::http_clients,
         "api/mod.rs",

@@ -99,6 +99,13 @@ impl Web {
         Events::of(response)
     }
 
+    /// Dies: what runs is not handed over. The probe decides what is still stored.
+    pub async fn crash(self) {
+        self.closing.cancel();
+        self.serving.abort();
+        self.server.crash().await;
+    }
+
     /// Ends the HTTP side, then the server; nothing is left when this returns.
     pub async fn stop(self) {
         self.closing.cancel();

@@ -6,6 +6,7 @@ mod bodies;
 mod busy;
 mod conditions;
 mod cursors;
+mod issuer;
 mod limits;
 mod once;
 mod sessions;

@@ -118,9 +118,9 @@ async fn a_key_or_token_that_expires_takes_its_streams_along() {
         tenant: "default".to_owned(),
         user: "ada".to_owned(),
         scopes: [Scope::SessionsRead].into_iter().collect(),
+        expires_at: place.clock.now().after(Duration::from_secs(55)),
     };
-    let life = Duration::from_secs(55);
-    let token = mint(&place.config.auth.jwt, &claims, place.clock.now(), life).unwrap();
+    let token = mint(&place.config.auth.jwt, &claims, place.clock.now()).unwrap();
     let bearer = web.client(token.expose());
     let from_token = bearer.post("/v1/stream-tokens", &json!({})).await.expect(201)["token"].clone();
     let with_token = format!("/v1/stream?token={}", from_token.as_str().unwrap());

@@ -1,8 +1,6 @@
 //! Signing a token with our own secret, for trying things out before an
 //! identity provider is there. The server itself never needs one.
 
-use std::time::Duration;
-
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::{Map, Value as Json, json};
 
@@ -20,9 +18,9 @@ pub enum MintError {
     Signing(#[from] jsonwebtoken::errors::Error),
 }
 
-/// A token that a server with this configuration accepts from `now` on for
-/// `life`.
-pub fn mint(config: &config::Jwt, claims: &Claims, now: Timestamp, life: Duration) -> Result<Secret, MintError> {
+/// A token that a server with this configuration accepts from `now` on until
+/// the claims expire.
+pub fn mint(config: &config::Jwt, claims: &Claims, now: Timestamp) -> Result<Secret, MintError> {
     let secret = config.hs256_secret.as_ref().ok_or(MintError::NoSecret)?;
     let scopes: Vec<&str> = claims.scopes.iter().map(Scope::name).collect();
     let mut body = Map::new();
@@ -32,7 +30,7 @@ pub fn mint(config: &config::Jwt, claims: &Claims, now: Timestamp, life: Duratio
         }
     }
     body.insert("iat".to_owned(), seconds(now));
-    body.insert("exp".to_owned(), seconds(now.after(life)));
+    body.insert("exp".to_owned(), seconds(claims.expires_at));
     body.insert(config.tenant_claim.clone(), json!(claims.tenant));
     body.insert(config.user_claim.clone(), json!(claims.user));
     body.insert(config.scope_claim.clone(), json!(scopes.join(" ")));

@@ -11,12 +11,14 @@ use std::sync::Arc;
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde_json::{Map, Value as Json};
+use tokio_util::task::TaskTracker;
 
 use crate::base::Timestamp;
 use crate::config;
 use crate::model::principal::Scopes;
 
 use crate::api::auth::jwks::{JwksError, JwksFile, Key};
+use crate::api::auth::jwks_url::JwksUrl;
 
 /// What a token that holds says about its bearer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub struct Claims {
     pub tenant: String,
     pub user: String,
     pub scopes: Scopes,
+    /// What the token says of its end, without the leeway.
+    pub expires_at: Timestamp,
 }
 
 /// Why a token does not hold. The text may be shown to whoever sent it.
@@ -35,6 +39,9 @@ pub enum TokenError {
     /// Also for a key that is unknown: which keys there are is not told.
     #[error("the token is not signed by a key that this server trusts")]
     Untrusted,
+    /// No key set could be read yet, so nobody can tell.
+    #[error("the keys of the token's issuer cannot be read at the moment")]
+    NoKeys,
     #[error("the token has expired")]
     Expired,
     #[error("the token is not valid yet")]
@@ -52,12 +59,14 @@ const MAX_NAME_CHARS: usize = 128;
 pub struct Verifier {
     secret: Option<Key>,
     file: Option<JwksFile>,
+    address: Option<JwksUrl>,
     config: config::Jwt,
 }
 
 impl Verifier {
     /// Nothing when no key is configured.
-    pub fn new(config: &config::Jwt, now: Timestamp) -> Result<Option<Self>, JwksError> {
+    /// Keys are fetched by `tasks`, whoever waits for them.
+    pub fn new(config: &config::Jwt, now: Timestamp, tasks: &TaskTracker) -> Result<Option<Self>, JwksError> {
         if !config.is_configured() {
             return Ok(None);
         }
@@ -75,9 +84,15 @@ impl Verifier {
             .as_deref()
             .map(|path| JwksFile::open(path, now))
             .transpose()?;
+        let address = config
+            .jwks_url
+            .clone()
+            .map(|url| JwksUrl::new(url, config.jwks_ttl, tasks.clone()))
+            .transpose()?;
         Ok(Some(Self {
             secret,
             file,
+            address,
             config: config.clone(),
         }))
     }
@@ -89,19 +104,49 @@ impl Verifier {
 
     /// As [`Verifier::verify`], with the instant from which on it is void.
     pub async fn verify_until(&self, token: &str, now: Timestamp) -> Result<(Claims, Timestamp), TokenError> {
-        let keys: Arc<[Key]> = match &self.file {
-            Some(file) => file.keys(now).await,
-            None => Arc::default(),
-        };
-        let claims = verified(token, self.secret.iter().chain(keys.iter()))?;
+        let claims = self.signed(token, now).await?;
         let until = self.check_times(&claims, now)?;
         self.check_parties(&claims)?;
         let claims = Claims {
             tenant: name(&claims, &self.config.tenant_claim)?,
             user: name(&claims, &self.config.user_claim)?,
             scopes: scopes(claims.get(&self.config.scope_claim)),
+            expires_at: Timestamp(
+                until
+                    .0
+                    .saturating_sub(i64::try_from(self.config.leeway.as_millis()).unwrap_or(0)),
+            ),
         };
         Ok((claims, until))
+    }
+
+    /// The claims of a token that a trusted key signed.
+    async fn signed(&self, token: &str, now: Timestamp) -> Result<Map<String, Json>, TokenError> {
+        let file: Arc<[Key]> = match &self.file {
+            Some(file) => file.keys(now).await,
+            None => Arc::default(),
+        };
+        let own = || self.secret.iter().chain(file.iter());
+        let Some(address) = &self.address else {
+            return verified(token, own());
+        };
+        let keys = address.keys(now).await;
+        let seen = verified(token, own().chain(keys.iter()));
+        if seen != Err(TokenError::Untrusted) {
+            return seen;
+        }
+        let named = decode_header(token).ok().and_then(|header| header.kid);
+        let is_known = |kid: &String| own().chain(keys.iter()).any(|key| key.id.as_ref() == Some(kid));
+        let newer = match named {
+            // The issuer may have taken a new key into use.
+            Some(kid) if !is_known(&kid) => address.newer_keys(now).await,
+            _ => None,
+        };
+        match newer {
+            Some(newer) => verified(token, newer.iter()),
+            None if keys.is_empty() => Err(TokenError::NoKeys),
+            None => seen,
+        }
     }
 
     /// When the token becomes void, if it holds now.

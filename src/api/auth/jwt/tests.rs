@@ -36,7 +36,9 @@ fn with_file(jwt: &mut config::Jwt) {
 }
 
 fn verifier(change: impl FnOnce(&mut config::Jwt)) -> Verifier {
-    Verifier::new(&config(change), NOW).unwrap().unwrap()
+    Verifier::new(&config(change), NOW, &TaskTracker::new())
+        .unwrap()
+        .unwrap()
 }
 
 fn claims() -> Json {
@@ -98,6 +100,7 @@ async fn a_token_of_each_algorithm_is_accepted() {
         tenant: "acme".to_owned(),
         user: "ada".to_owned(),
         scopes: [Scope::SessionsRead, Scope::TurnsWrite].into_iter().collect(),
+        expires_at: NOW.after(std::time::Duration::from_secs(60)),
     };
     for token in tokens {
         assert_eq!(verifier.verify(&token, NOW).await, Ok(expected.clone()), "{token}");
@@ -323,9 +326,13 @@ async fn claims_may_have_other_names() {
 
 #[test]
 fn without_a_key_there_is_no_verifier_and_without_its_file_no_start() {
-    assert!(Verifier::new(&config(|_| {}), NOW).unwrap().is_none());
+    assert!(
+        Verifier::new(&config(|_| {}), NOW, &TaskTracker::new())
+            .unwrap()
+            .is_none()
+    );
     let missing = config(|jwt| jwt.jwks_file = Some("/nowhere/keys.json".into()));
-    assert!(Verifier::new(&missing, NOW).is_err());
+    assert!(Verifier::new(&missing, NOW, &TaskTracker::new()).is_err());
 }
 
 #[tokio::test]
@@ -336,19 +343,20 @@ async fn a_token_of_our_own_is_accepted_for_its_life() {
         jwt.audience = Some("hermes".to_owned());
         jwt.tenant_claim = "org".to_owned();
     });
+    let life = std::time::Duration::from_secs(300);
     let claims = Claims {
         tenant: "acme".to_owned(),
         user: "ada".to_owned(),
         scopes: [Scope::AuditRead, Scope::TenantAll].into_iter().collect(),
+        expires_at: NOW.after(life),
     };
-    let life = std::time::Duration::from_secs(300);
-    let token = mint(&jwt, &claims, NOW, life).unwrap();
-    let verifier = Verifier::new(&jwt, NOW).unwrap().unwrap();
+    let token = mint(&jwt, &claims, NOW).unwrap();
+    let verifier = Verifier::new(&jwt, NOW, &TaskTracker::new()).unwrap().unwrap();
     assert_eq!(verifier.verify(token.expose(), NOW).await, Ok(claims.clone()));
     let late = NOW.after(life + jwt.leeway);
     assert_eq!(verifier.verify(token.expose(), late).await, Err(TokenError::Expired));
     assert!(matches!(
-        mint(&config(with_file), &claims, NOW, life),
+        mint(&config(with_file), &claims, NOW),
         Err(MintError::NoSecret)
     ));
 }

@@ -65,6 +65,7 @@ fn decide(game: &mut Game, choice: Choice) -> Writes {
         by: "bob".to_owned(),
         stop_turn: false,
         edit: None,
+        limits: None,
     };
     game.step(|step| step.decide(id, decision))
 }

@@ -23,6 +23,7 @@ pub(super) fn decision(choice: Choice) -> DecisionIn {
         by: "bob".to_owned(),
         stop_turn: false,
         edit: None,
+        limits: None,
     }
 }
 

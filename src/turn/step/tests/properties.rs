@@ -105,6 +105,7 @@ fn happen(game: &mut Game, happening: Happening, number: usize) {
             if let Some((id, kind)) = asked.map(|approval| (approval.id, approval.kind)) {
                 let choices = match kind {
                     ApprovalKind::ToolCall => [Choice::Once, Choice::Session, Choice::Always, Choice::Deny],
+                    ApprovalKind::Recovery => [Choice::Retry, Choice::Skip, Choice::MarkDone, Choice::Retry],
                     ApprovalKind::Budget => [Choice::GrantMore, Choice::GrantMore, Choice::GrantMore, Choice::Stop],
                 };
                 let choice = choices[usize::from(choice)];
@@ -115,6 +116,7 @@ fn happen(game: &mut Game, happening: Happening, number: usize) {
                     by: "bob".to_owned(),
                     stop_turn,
                     edit: None,
+                    limits: None,
                 };
                 game.step(|step| step.decide(id, decision));
             }
@@ -178,6 +180,7 @@ fn finish(game: &mut Game) {
                 by: "bob".to_owned(),
                 stop_turn: false,
                 edit: None,
+                limits: None,
             };
             game.step(|step| step.decide(id, decision));
         }

@@ -1,0 +1,20 @@
+-- What a grant is held to beside its keys, and what ran under it.
+alter table standing_grant add column arguments text not null default '{}';
+alter table standing_grant add column paths text not null default '[]';
+alter table standing_grant add column max_uses bigint;
+alter table standing_grant add column expires_at bigint;
+
+create table grant_use (
+    tenant_id text collate "C" not null,
+    grant_id text collate "C" not null,
+    call_id text collate "C" not null,
+    session_id text collate "C" not null,
+    turn_id text collate "C" not null,
+    user_id text not null,
+    tool text not null,
+    used_at bigint not null,
+    primary key (tenant_id, grant_id, call_id)
+);
+create index grant_use_of_session on grant_use (tenant_id, session_id);
+
+select raise_wall('grant_use');
