@@ -1,13 +1,13 @@
 //! Standing permissions: what was granted, and how it is taken back. A grant is
 //! made by the answer to an approval and in no other way.
 
+use crate::api::surface::{Surface, routes};
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::IntoParams;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
@@ -19,8 +19,8 @@ use crate::model::grant::Grant;
 use crate::model::id::{GrantId, SessionId};
 use crate::model::principal::Scope;
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> Surface {
+    Surface::new()
         .routes(routes!(list_grants))
         .routes(routes!(revoke_grant))
 }

@@ -2,12 +2,12 @@
 //! events, in pages. A page that is not full still says where to go on, so that
 //! a client can ask again for what comes later.
 
+use crate::api::surface::{Surface, routes};
 use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::IntoParams;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
@@ -21,8 +21,8 @@ use crate::model::id::SessionId;
 use crate::model::message::Message;
 use crate::model::principal::Scope;
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> Surface {
+    Surface::new()
         .routes(routes!(list_messages))
         .routes(routes!(list_events))
 }

@@ -20,12 +20,10 @@ mod streams;
 mod tools;
 mod turns;
 
-use utoipa_axum::router::OpenApiRouter;
+use crate::api::surface::Surface;
 
-use super::state::ApiState;
-
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> Surface {
+    Surface::new()
         .merge(sessions::routes())
         .merge(history::routes())
         .merge(streams::routes())

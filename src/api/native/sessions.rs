@@ -1,5 +1,6 @@
 //! Sessions: made, listed, read, changed, deleted.
 
+use crate::api::surface::{Surface, routes};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -8,7 +9,6 @@ use http::header::LOCATION;
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
@@ -26,8 +26,8 @@ use crate::turn::requests::CreateSession;
 
 use super::bounds;
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> Surface {
+    Surface::new()
         .routes(routes!(create_session, list_sessions))
         .routes(routes!(get_session, update_session, delete_session))
 }

@@ -1,11 +1,11 @@
 //! Streams of a session and of a turn: the log from a cursor on, then live.
 
+use crate::api::surface::{Surface, routes};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use utoipa::IntoParams;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
@@ -21,8 +21,8 @@ use crate::model::id::{SessionId, TurnId};
 use crate::model::principal::Scope;
 use crate::store;
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> Surface {
+    Surface::new()
         .routes(routes!(stream_session))
         .routes(routes!(stream_turn))
 }
