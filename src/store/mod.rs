@@ -28,6 +28,7 @@ mod scope;
 pub mod sessions;
 mod slice;
 mod sqlite;
+mod sqlite_link;
 mod sqlite_writer;
 pub mod tenants;
 #[cfg(test)]
@@ -105,7 +106,7 @@ enum Backend {
 impl Backend {
     async fn reader(&self, wall: Wall) -> Result<Conn, StoreError> {
         match self {
-            Backend::Sqlite(database) => database.reader().await,
+            Backend::Sqlite(database) => database.reader(),
             Backend::Postgres(database) => database.reader(wall).await,
         }
     }

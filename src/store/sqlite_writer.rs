@@ -1,14 +1,13 @@
-//! The one writing connection of the embedded database and the task that owns
-//! it. It takes every waiting job into one transaction, each behind a savepoint
+//! The one writing connection of the embedded database and the thread that owns
+//! it, so that nobody else waits for the disk. It takes every waiting job into one transaction, each behind a savepoint
 //! of its own, so that one fsync serves all and a failed job undoes only
 //! itself. Nobody is answered or rung before the COMMIT returned.
 
 use std::collections::VecDeque;
 use std::fs::File;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{ConnectOptions, Connection};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -16,6 +15,7 @@ use crate::model::id::SessionId;
 
 use super::conn::Link;
 use super::job::{Hooks, Job, Settle};
+use super::sqlite_link::SqliteLink;
 use super::{Conn, Fate, StoreError};
 
 /// Keeps the wait of the first job of a group short: 64 small jobs take about
@@ -24,11 +24,11 @@ const GROUP: usize = 64;
 
 pub(super) struct Writer {
     conn: Conn,
-    options: SqliteConnectOptions,
+    path: PathBuf,
     jobs: mpsc::Receiver<Job>,
     stop: CancellationToken,
     hooks: Hooks,
-    /// Held while this task lives: the file belongs to the one who writes.
+    /// Held while this thread lives: the file belongs to the one who writes.
     _lock: File,
 }
 
@@ -41,8 +41,8 @@ struct Pending {
 
 impl Writer {
     pub(super) fn new(
-        link: SqliteConnection,
-        options: SqliteConnectOptions,
+        link: SqliteLink,
+        path: PathBuf,
         jobs: mpsc::Receiver<Job>,
         stop: CancellationToken,
         hooks: Hooks,
@@ -50,7 +50,7 @@ impl Writer {
     ) -> Self {
         Self {
             conn: Conn::new(Link::SqliteWriter(Box::new(link))),
-            options,
+            path,
             jobs,
             stop,
             hooks,
@@ -82,7 +82,7 @@ impl Writer {
             }
         }
         if let Link::SqliteWriter(link) = self.conn.into_link()
-            && let Err(error) = link.close().await
+            && let Err(error) = link.close()
         {
             tracing::warn!(%error, "the database did not close cleanly; the next start recovers it");
         }
@@ -106,7 +106,7 @@ impl Writer {
                     if waiting.is_empty() {
                         Ok(())
                     } else {
-                        self.statement("release job; savepoint job").await
+                        self.next_savepoint().await
                     }
                 }
                 None => self.statement("rollback to job").await,
@@ -187,14 +187,19 @@ impl Writer {
     }
 
     async fn begin(&mut self) -> Result<(), StoreError> {
-        let Err(error) = self.statement("begin immediate; savepoint job").await else {
-            return Ok(());
-        };
-        // Whatever state the old connection is in, a new one has none.
-        tracing::warn!(%error, "the writing connection is opened anew");
-        let link = self.options.connect().await?;
-        self.conn = Conn::new(Link::SqliteWriter(Box::new(link)));
-        self.statement("begin immediate; savepoint job").await
+        if let Err(error) = self.statement("begin immediate").await {
+            // Whatever state the old connection is in, a new one has none.
+            tracing::warn!(%error, "the writing connection is opened anew");
+            let link = SqliteLink::writer(&self.path)?;
+            self.conn = Conn::new(Link::SqliteWriter(Box::new(link)));
+            self.statement("begin immediate").await?;
+        }
+        self.statement("savepoint job").await
+    }
+
+    async fn next_savepoint(&mut self) -> Result<(), StoreError> {
+        self.statement("release job").await?;
+        self.statement("savepoint job").await
     }
 
     /// A statement of the transaction itself: the work's own failures do not
