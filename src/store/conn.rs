@@ -10,13 +10,13 @@ use sqlx::query::Query;
 use crate::model::id::SessionId;
 
 use super::sqlite_link::{Reading, SqliteLink};
-use super::{Arg, Kind, Row, StoreError};
+use super::{Arg, Kind, News, Row, StoreError};
 
 /// What the work of a read or a write gets.
 #[derive(Debug)]
 pub struct Conn {
     link: Link,
-    rings: Vec<SessionId>,
+    rings: Vec<(SessionId, News)>,
     failed: bool,
 }
 
@@ -80,13 +80,13 @@ impl Conn {
     }
 
     /// Remembers to ring for `session` once this transaction is committed.
-    pub fn ring(&mut self, session: SessionId) {
-        if !self.rings.contains(&session) {
-            self.rings.push(session);
+    pub fn ring(&mut self, session: SessionId, news: News) {
+        if !self.rings.contains(&(session, news)) {
+            self.rings.push((session, news));
         }
     }
 
-    pub(super) fn take_rings(&mut self) -> Vec<SessionId> {
+    pub(super) fn take_rings(&mut self) -> Vec<(SessionId, News)> {
         std::mem::take(&mut self.rings)
     }
 

@@ -12,13 +12,13 @@ use super::transcript::message_record;
 use super::{Arg, Row, StoreError};
 use crate::base::Timestamp;
 use crate::model::approval::Approval;
-use crate::model::call::CallStatus;
+use crate::model::call::{CallStatus, ToolCall};
 use crate::model::event::{
     ApprovalData, CallData, Event, EventBody, EventType, MessageData, SessionData, TextData, TurnData,
 };
 use crate::model::id::{ApprovalId, CallId, MessageId, SessionId, TurnId};
-use crate::model::message::Message;
-use crate::model::record::{CallRecord, TurnRecord};
+use crate::model::message::{FinishReason, Message};
+use crate::model::record::{CallRecord, MessageRecord, TurnRecord};
 use crate::model::session::Session;
 
 /// An event as stored.
@@ -52,11 +52,23 @@ impl Rows<'_> {
         after: i64,
         limit: u32,
     ) -> Result<Option<Slice<Event>>, StoreError> {
+        let log = self.log(session, turn, after, limit).await?;
+        Ok(log.map(|(_, events)| events))
+    }
+
+    /// As [`Rows::events`], with the number of the session's newest event.
+    pub async fn log(
+        &mut self,
+        session: SessionId,
+        turn: Option<TurnId>,
+        after: i64,
+        limit: u32,
+    ) -> Result<Option<(i64, Slice<Event>)>, StoreError> {
         const SQL: &str = "
             select seq, turn_id, type, at, data from event
             where tenant_id = $1 and session_id = $2 and seq > $3 and ($4 = 0 or turn_id = $5)
             order by seq limit $6";
-        let Some(view) = self.session(session).await? else {
+        let Some(head_seq) = self.head_seq(session).await? else {
             return Ok(None);
         };
         let args = [
@@ -70,46 +82,54 @@ impl Rows<'_> {
         let rows = self.conn.rows(SQL, &args).await?;
         let mut stored: Vec<Stored> = rows.iter().map(stored).collect::<Result<_, _>>()?;
         let mut bodies = self.bodies(session, &stored).await?;
-        bodies.session = Some(view);
+        if stored.iter().any(|event| event.kind.shows_session()) {
+            bodies.session = self.session(session).await?;
+        }
         let cut = bodies.fits < stored.len();
         stored.truncate(bodies.fits);
         let render = |event| bodies.render(session, event);
         let items = stored.iter().map(render).collect::<Result<_, _>>()?;
-        Ok(Some(Slice { items, cut }))
+        Ok(Some((head_seq, Slice { items, cut })))
     }
 
     /// Loads bodies until the slice is full; `fits` says for how many events.
+    /// In small steps, so that large ones are not all in memory before that.
     async fn bodies(&mut self, session: SessionId, events: &[Stored]) -> Result<Bodies, StoreError> {
+        const STEP: usize = 16;
         let mut bodies = Bodies::default();
         let mut bytes = 0;
-        for event in events {
-            if slice::BYTES < bytes {
-                break;
+        for step in events.chunks(STEP) {
+            self.load(session, step, &mut bodies).await?;
+            for event in step {
+                if slice::BYTES < bytes {
+                    return Ok(bodies);
+                }
+                bodies.fits += 1;
+                bytes += bodies.weight(event);
             }
-            bodies.fits += 1;
-            if let Some(id) = id_in(&event.data, "turn_id").filter(|id| !bodies.turns.contains_key(id)) {
-                bodies
-                    .turns
-                    .extend(self.turn(session, id).await?.map(|turn| (id, turn)));
-            }
-            if let Some(id) = id_in(&event.data, "message_id").filter(|id| !bodies.messages.contains_key(id)) {
-                bodies
-                    .messages
-                    .extend(self.message(session, id).await?.map(|message| (id, message)));
-            }
-            if let Some(id) = id_in(&event.data, "call_id").filter(|id| !bodies.calls.contains_key(id)) {
-                let found = self.calls_with_results(session, &[id]).await?;
-                bodies.calls.extend(found.into_iter().map(|call| (id, call)));
-            }
-            if let Some(id) = id_in(&event.data, "approval_id").filter(|id| !bodies.approvals.contains_key(id)) {
-                let found = self.approvals_by_id(&[id]).await?;
-                bodies
-                    .approvals
-                    .extend(found.into_iter().map(|approval| (id, approval)));
-            }
-            bytes += bodies.weight(event);
         }
         Ok(bodies)
+    }
+
+    /// The bodies of these events, each kind in one statement.
+    async fn load(&mut self, session: SessionId, events: &[Stored], bodies: &mut Bodies) -> Result<(), StoreError> {
+        let turns = named_in(events, "turn_id", &bodies.turns);
+        for turn in self.turns_by_id(session, &turns).await? {
+            bodies.turns.insert(turn.turn_id, turn);
+        }
+        let messages = named_in(events, "message_id", &bodies.messages);
+        for message in self.messages_by_id(session, &messages).await? {
+            bodies.messages.insert(message.id, message);
+        }
+        let calls = named_in(events, "call_id", &bodies.calls);
+        for (call, result) in self.calls_with_results(session, &calls).await? {
+            bodies.calls.insert(call.call_id, (call, result));
+        }
+        let approvals = named_in(events, "approval_id", &bodies.approvals);
+        for approval in self.approvals_by_id(session, &approvals).await? {
+            bodies.approvals.insert(approval.id, approval);
+        }
+        Ok(())
     }
 
     /// The last message the model wrote in a turn.
@@ -126,25 +146,52 @@ impl Rows<'_> {
     }
 
     async fn message(&mut self, session: SessionId, id: MessageId) -> Result<Option<Message>, StoreError> {
-        const MESSAGE: &str = "
-            select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at
-            from message where tenant_id = $1 and message_id = $2";
-        let Some(row) = self.conn.row(MESSAGE, &[self.tenant.into(), id.into()]).await? else {
-            return Ok(None);
-        };
-        let record = message_record(&row)?;
-        // As of the message: proposed, nothing started.
-        let fresh = self
-            .calls_of_message(session, &record)
-            .await?
-            .into_iter()
-            .map(|mut call| {
-                call.status = CallStatus::Proposed;
-                (call.exit_code, call.started_at, call.finished_at) = (None, None, None);
-                call.view(None)
-            });
-        Ok(Some(record.view(fresh.collect())))
+        Ok(self.messages_by_id(session, &[id]).await?.pop())
     }
+
+    /// Messages as of their event: calls proposed, nothing started.
+    async fn messages_by_id(&mut self, session: SessionId, ids: &[MessageId]) -> Result<Vec<Message>, StoreError> {
+        const SQLITE: &str = "
+            select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at
+            from message where tenant_id = $1 and +session_id = $2
+                and message_id in (select value from json_each($3))";
+        const POSTGRES: &str = "
+            select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at
+            from message where tenant_id = $1 and session_id = $2
+                and message_id in (select json_array_elements_text($3::json))";
+        let rows = self.by_ids([SQLITE, POSTGRES], session, ids).await?;
+        let records: Vec<MessageRecord> = rows.iter().map(message_record).collect::<Result<_, _>>()?;
+        let callers = records
+            .iter()
+            .filter(|record| record.finish_reason == Some(FinishReason::ToolCalls));
+        let callers: Vec<MessageId> = callers.map(|record| record.message_id).collect();
+        let mut calls: HashMap<MessageId, Vec<ToolCall>> = HashMap::new();
+        for mut call in self.calls_of_messages(session, &callers).await? {
+            call.status = CallStatus::Proposed;
+            (call.exit_code, call.started_at, call.finished_at) = (None, None, None);
+            calls.entry(call.message_id).or_default().push(call.view(None));
+        }
+        let view = |record: MessageRecord| {
+            let own = calls.remove(&record.message_id).unwrap_or_default();
+            record.view(own)
+        };
+        Ok(records.into_iter().map(view).collect())
+    }
+}
+
+/// Ids under `key` in these events of which nothing is known yet.
+fn named_in<K: crate::base::id::Kind, V>(
+    events: &[Stored],
+    key: &str,
+    known: &HashMap<crate::base::Id<K>, V>,
+) -> Vec<crate::base::Id<K>> {
+    let mut ids = Vec::new();
+    for id in events.iter().filter_map(|event| id_in(&event.data, key)) {
+        if !known.contains_key(&id) && !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    ids
 }
 
 impl Bodies {

@@ -8,6 +8,7 @@
 pub mod across_tenants;
 pub mod approvals;
 mod bell;
+mod bulk;
 pub mod claims_across_tenants;
 mod conn;
 pub mod dialect;
@@ -48,7 +49,7 @@ use futures::future::BoxFuture;
 use crate::base::{Clock, Secret};
 use crate::model::id::TenantId;
 
-pub use bell::{Bell, BellReceiver};
+pub use bell::{Bell, BellReceiver, News};
 pub use conn::Conn;
 pub use error::{Cause, StoreError};
 pub use once::{Earlier, Once};
@@ -56,6 +57,7 @@ pub use probe::{Fate, Probe};
 pub use row::{Arg, Row};
 pub use scope::{Rows, Scope};
 pub use slice::Slice;
+pub use turns::Standing;
 
 /// Where the rows live.
 #[derive(Clone, Debug)]

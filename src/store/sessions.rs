@@ -2,7 +2,7 @@
 //! does that first, so that commit order is the order of event numbers.
 
 use super::scope::Rows;
-use super::{Arg, Row, StoreError};
+use super::{Arg, News, Row, StoreError};
 use crate::base::Timestamp;
 use crate::model::id::SessionId;
 use crate::model::record::SessionRecord;
@@ -116,6 +116,17 @@ impl Rows<'_> {
         row.map(|row| self.record(&row)).transpose()
     }
 
+    /// The number of a session's newest event; absent, foreign and deleted
+    /// sessions are `None`.
+    pub async fn head_seq(&mut self, id: SessionId) -> Result<Option<i64>, StoreError> {
+        const SQL: &str = "
+            select head_seq from session
+            where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null";
+        let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
+        let row = self.conn.row(SQL, &args).await?;
+        row.map(|row| row.int("head_seq")).transpose()
+    }
+
     /// Writes back what the lock's holder changed.
     pub(super) async fn write_session(&mut self, session: &SessionRecord, at: Timestamp) -> Result<(), StoreError> {
         const SQL: &str = "
@@ -185,7 +196,7 @@ impl Rows<'_> {
         const SQL: &str = "update session set deleted_at = $3 where tenant_id = $1 and session_id = $2";
         let args = [self.tenant.into(), id.into(), at.into()];
         self.conn.execute(SQL, &args).await?;
-        self.conn.ring(id);
+        self.conn.ring(id, News::Other);
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use crate::model::id::SessionId;
 use super::conn::Link;
 use super::job::{Hooks, Job, Settle};
 use super::sqlite_link::SqliteLink;
-use super::{Conn, Fate, StoreError};
+use super::{Conn, Fate, News, StoreError};
 
 /// Keeps the wait of the first job of a group short: 64 small jobs take about
 /// as long as one fsync on a slow disk.
@@ -35,7 +35,7 @@ pub(super) struct Writer {
 /// A job that succeeded inside a transaction that is still open.
 struct Pending {
     verdict: Settle,
-    rings: Vec<SessionId>,
+    rings: Vec<(SessionId, News)>,
     unclear: bool,
 }
 
