@@ -9,6 +9,7 @@ use super::step::Step;
 use crate::live::drafts::Item;
 use crate::live::hub::Pen;
 use crate::model::event::EventType;
+use crate::model::grant::Grant;
 use crate::model::id::{CallId, MessageId};
 use crate::model::record::{NewEvent, SessionRecord, TurnRecord, Writes};
 use crate::store::{Rows, StoreError};
@@ -62,9 +63,31 @@ pub(super) async fn carry_out(
     let grants = rows
         .grants_in_force(state.session.session_id, &state.session.user_id)
         .await?;
+    decided(rows, engine, state, &grants, pen, change).await
+}
+
+/// As [`carry_out`], for a change after which no call is judged.
+pub(super) async fn carry_out_callless(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    state: State,
+    pen: Option<&Pen>,
+    change: impl FnOnce(&mut Step<'_>) + Send,
+) -> Result<Carried, StoreError> {
+    decided(rows, engine, state, &[], pen, change).await
+}
+
+async fn decided(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    state: State,
+    grants: &[Grant],
+    pen: Option<&Pen>,
+    change: impl FnOnce(&mut Step<'_>) + Send,
+) -> Result<Carried, StoreError> {
     let (mut state, mut writes, now) = {
         let scene = engine.scene(&state.session, &state.turn);
-        let world = engine.world(&scene, &grants);
+        let world = engine.world(&scene, grants);
         let mut step = Step::new(&world, state);
         change(&mut step);
         let (state, writes) = step.done();

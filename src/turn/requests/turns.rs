@@ -51,7 +51,8 @@ impl Engine {
                     if let Some(problem) = busy(&mut rows, &session, active, on_busy).await? {
                         return Ok(Err(EngineError::Refused(problem)));
                     }
-                    let made = behind(&mut rows, &engine, session, active, turn, on_busy).await?;
+                    // Rarely taken, so its state is not part of every new turn's.
+                    let made = Box::pin(behind(&mut rows, &engine, session, active, turn, on_busy)).await?;
                     rows.remember(&id).await?;
                     return Ok(Ok(made));
                 }
@@ -64,7 +65,8 @@ impl Engine {
                     calls: Vec::new(),
                     approvals: Vec::new(),
                 };
-                let carried = commit::carry_out(&mut rows, &engine, state, None, |step| step.begin_new()).await?;
+                let carried =
+                    commit::carry_out_callless(&mut rows, &engine, state, None, |step| step.begin_new()).await?;
                 rows.remember(&id).await?;
                 Ok(Ok(Made::of(carried, true)))
             })
@@ -240,7 +242,7 @@ async fn behind(
         calls: Vec::new(),
         approvals: Vec::new(),
     };
-    let carried = commit::carry_out(rows, engine, state, None, |step| step.enqueue()).await?;
+    let carried = commit::carry_out_callless(rows, engine, state, None, |step| step.enqueue()).await?;
     Ok(Made::of(carried, false))
 }
 
