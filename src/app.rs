@@ -21,6 +21,7 @@ use crate::store::node::Node;
 use crate::store::{Probe, Store, StoreError, StoreOptions, Target, process, tenants};
 use crate::tool::registry::Registry;
 use crate::tool::{Host, HostError, HostSettings};
+use crate::turn::admission::Ceilings;
 use crate::turn::engine::{Engine, Parts, Settings};
 
 /// The name of the built-in model.
@@ -86,7 +87,11 @@ impl App {
             shared: config.server.data_dir_shared,
         });
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        schedule::start(&engine, node.id(), registration, config.lease.duration, &tasks, &stop);
+        let spans = schedule::Spans {
+            lease: config.lease.duration,
+            events_days: config.retention.events_days,
+        };
+        schedule::start(&engine, node.id(), registration, spans, &tasks, &stop);
         Ok(Self {
             engine,
             tenant,
@@ -128,8 +133,18 @@ impl App {
 
 /// Opens the store that the configuration names.
 pub async fn open_store(config: &Config, around: &Surroundings) -> Result<Store, StoreError> {
+    let options = StoreOptions {
+        target: target(config),
+        clock: around.clock.clone(),
+        probe: around.probe.clone(),
+    };
+    Store::open(options).await
+}
+
+/// The database that the configuration names.
+pub fn target(config: &Config) -> Target {
     let url = config.store.url_in(&config.server.data_dir);
-    let target = match url.expose().strip_prefix("sqlite:") {
+    match url.expose().strip_prefix("sqlite:") {
         Some(path) => Target::Sqlite {
             path: Path::new(path.trim_start_matches("//")).to_owned(),
         },
@@ -137,13 +152,7 @@ pub async fn open_store(config: &Config, around: &Surroundings) -> Result<Store,
             url,
             max_connections: config.store.max_connections,
         },
-    };
-    let options = StoreOptions {
-        target,
-        clock: around.clock.clone(),
-        probe: around.probe.clone(),
-    };
-    Store::open(options).await
+    }
 }
 
 /// Finds out what tools can run on here.
@@ -174,7 +183,7 @@ async fn confined(config: &Config, store: &Store) -> Result<(), StartError> {
 }
 
 /// The model server, or the demo model where none is configured.
-fn provider(config: &Config, clock: &Clock) -> Result<Provider, StartError> {
+pub fn provider(config: &Config, clock: &Clock) -> Result<Provider, StartError> {
     let Some(base_url) = &config.openai.base_url else {
         return Ok(Provider::Demo(Demo::new(clock.clone())));
     };
@@ -219,7 +228,14 @@ fn settings(config: &Config) -> Settings {
         },
         allow_permanent: config.approvals.allow_permanent,
         allowlist: config.command_allowlist.clone(),
+        budgets: config.budgets.clone(),
+        prices: config.usage.prices.clone(),
+        currency: config.usage.currency.clone(),
         store_retry: config.store.retry,
-        max_executing: config.server.max_executing_turns,
+        ceilings: Ceilings {
+            server: config.limits.server.executing_turns,
+            tenant: config.limits.tenant.executing_turns,
+            key: config.limits.key.executing_turns,
+        },
     }
 }

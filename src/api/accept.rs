@@ -1,6 +1,6 @@
-//! What kind of answer a client wants for a new turn: a stream of events, or
-//! JSON. Only a client that names `text/event-stream` gets a stream; a wildcard
-//! means JSON.
+//! What kind of answer a client wants for a turn: a stream of events, its text,
+//! or JSON. Only a client that names `text/event-stream` or `text/plain` gets a
+//! stream; a wildcard means JSON.
 
 use http::HeaderMap;
 use http::header::ACCEPT;
@@ -13,6 +13,15 @@ use super::failure::Failure;
 pub(super) enum Wanted {
     Json,
     Stream,
+    /// What the model says, while it says it.
+    Text,
+}
+
+impl Wanted {
+    /// Whether the answer lasts as long as the turn.
+    pub(super) fn follows(self) -> bool {
+        matches!(self, Self::Stream | Self::Text)
+    }
 }
 
 /// The kind with the higher quality; the one named first where they are equal.
@@ -28,7 +37,7 @@ pub(super) fn wanted(headers: &HeaderMap) -> Result<Wanted, Failure> {
     best.map(|(wanted, _)| wanted).ok_or_else(|| {
         Failure::new(
             ProblemCode::NotAcceptable,
-            "the header `Accept` allows neither `application/json` nor `text/event-stream`",
+            "the header `Accept` allows none of `application/json`, `text/event-stream` and `text/plain`",
         )
     })
 }
@@ -38,6 +47,7 @@ fn range(text: &str) -> Option<(Wanted, f32)> {
     let mut parts = text.split(';').map(str::trim);
     let wanted = match parts.next()?.to_ascii_lowercase().as_str() {
         "text/event-stream" => Wanted::Stream,
+        "text/plain" => Wanted::Text,
         "application/json" | "application/*" | "*/*" => Wanted::Json,
         _ => return None,
     };
@@ -75,6 +85,17 @@ mod tests {
             "text/html, text/event-stream",
         ] {
             assert_eq!(chosen(accept), Some(Wanted::Stream), "{accept}");
+        }
+    }
+
+    #[test]
+    fn text_is_for_those_who_name_it() {
+        for accept in [
+            "text/plain",
+            "text/plain; charset=utf-8, */*;q=0.5",
+            "text/event-stream;q=0.1, Text/Plain",
+        ] {
+            assert_eq!(chosen(accept), Some(Wanted::Text), "{accept}");
         }
     }
 

@@ -7,6 +7,7 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 
+use crate::base::Timestamp;
 use crate::model::id::TenantId;
 use crate::model::principal::{Principal, Scope, Scopes};
 use crate::model::problem::ProblemCode;
@@ -15,6 +16,7 @@ use crate::store::{self, across_tenants, tenants};
 
 use super::auth::api_key;
 use super::failure::Failure;
+use super::rate;
 use super::state::ApiState;
 
 /// The user of keys that name none.
@@ -26,9 +28,39 @@ pub struct Caller {
     pub principal: Principal,
     /// Only the caller's own rows, unless it sees the whole tenant.
     pub scope: store::Scope,
+    /// When the credential expires.
+    pub until: Option<Timestamp>,
 }
 
 impl Caller {
+    /// The caller behind a principal, whatever it was recognised by.
+    pub(super) fn recognised(
+        state: &ApiState,
+        principal: Principal,
+        until: Option<Timestamp>,
+    ) -> Result<Self, Failure> {
+        if let Some(reason) = &state.access.single_tenant
+            && principal.tenant != tenants::default_id()
+        {
+            return Err(Failure::new(
+                ProblemCode::Forbidden,
+                format!("only the tenant `default` is served here: {reason}"),
+            ));
+        }
+        tracing::Span::current().record("tenant", tracing::field::display(principal.tenant));
+        let scope = state.store.scope(principal.tenant).by_key(principal.key);
+        let scope = if principal.sees_whole_tenant() {
+            scope
+        } else {
+            scope.of_user(principal.user.clone())
+        };
+        Ok(Self {
+            principal,
+            scope,
+            until,
+        })
+    }
+
     /// The first line of every handler.
     pub fn require(&self, scope: Scope) -> Result<(), Failure> {
         if self.principal.scopes.allow(scope) {
@@ -45,23 +77,10 @@ impl FromRequestParts<ApiState> for Caller {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Failure> {
-        let principal = principal(state, bearer(&parts.headers)?).await?;
-        if let Some(reason) = &state.access.single_tenant
-            && principal.tenant != tenants::default_id()
-        {
-            return Err(Failure::new(
-                ProblemCode::Forbidden,
-                format!("only the tenant `default` is served here: {reason}"),
-            ));
-        }
-        tracing::Span::current().record("tenant", tracing::field::display(principal.tenant));
-        let scope = state.store.scope(principal.tenant);
-        let scope = if principal.sees_whole_tenant() {
-            scope
-        } else {
-            scope.of_user(principal.user.clone())
-        };
-        Ok(Self { principal, scope })
+        let (principal, until) = principal(state, bearer(&parts.headers)?).await?;
+        let caller = Self::recognised(state, principal, until)?;
+        rate::count(state, parts, &caller.principal, &caller.scope).await?;
+        Ok(caller)
     }
 }
 
@@ -89,18 +108,20 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Failure> {
     }
 }
 
-async fn principal(state: &ApiState, credential: &str) -> Result<Principal, Failure> {
+/// Who the credential stands for, and until when.
+async fn principal(state: &ApiState, credential: &str) -> Result<(Principal, Option<Timestamp>), Failure> {
     let access = &state.access;
     if let Some(key) = &access.environment_key
         && api_key::is_same(credential, key)
     {
-        return Ok(Principal {
+        let principal = Principal {
             tenant: tenants::default_id(),
             user: DEFAULT_USER.to_owned(),
             scopes: Scopes::from_iter([Scope::Admin]),
             key: None,
             tools: None,
-        });
+        };
+        return Ok((principal, None));
     }
     if api_key::is_key(credential) {
         return of_key(state, credential).await;
@@ -109,23 +130,24 @@ async fn principal(state: &ApiState, credential: &str) -> Result<Principal, Fail
     // dots too, but then it was compared above.
     match &access.verifier {
         Some(verifier) if credential.contains('.') => {
-            let claims = verifier
-                .verify(credential, state.clock().now())
+            let (claims, until) = verifier
+                .verify_until(credential, state.clock().now())
                 .await
                 .map_err(|error| unauthenticated(error.to_string()))?;
-            Ok(Principal {
+            let principal = Principal {
                 tenant: tenant_of_token(state, &claims.tenant).await?,
                 user: claims.user,
                 scopes: claims.scopes,
                 key: None,
                 tools: None,
-            })
+            };
+            Ok((principal, Some(until)))
         }
         _ => Err(unauthenticated("the key is unknown")),
     }
 }
 
-async fn of_key(state: &ApiState, credential: &str) -> Result<Principal, Failure> {
+async fn of_key(state: &ApiState, credential: &str) -> Result<(Principal, Option<Timestamp>), Failure> {
     let found = across_tenants::key_with_hash(&state.store, &api_key::hash(credential)).await?;
     let key = found.ok_or_else(|| unauthenticated("the key is unknown"))?;
     if key.revoked_at.is_some() {
@@ -134,7 +156,8 @@ async fn of_key(state: &ApiState, credential: &str) -> Result<Principal, Failure
     if key.expires_at.is_some_and(|expiry| expiry <= state.clock().now()) {
         return Err(unauthenticated("the key has expired"));
     }
-    Ok(of_record(key))
+    let until = key.expires_at;
+    Ok((of_record(key), until))
 }
 
 fn of_record(key: KeyRecord) -> Principal {

@@ -18,7 +18,7 @@ use crate::model::problem::{Problem, ProblemCode};
 use crate::store::StoreError;
 use crate::turn::requests::EngineError;
 
-use super::request_id;
+use super::{conditions, request_id};
 
 /// Boxed, so that results of handlers stay small.
 #[derive(Clone, Debug)]
@@ -35,7 +35,9 @@ struct Inner {
 fn retry_after(code: ProblemCode) -> Option<u64> {
     match code {
         ProblemCode::StoreUnavailable
-        | ProblemCode::TooManyTurns
+        | ProblemCode::KeyTurnLimit
+        | ProblemCode::TenantTurnLimit
+        | ProblemCode::ServerTurnLimit
         | ProblemCode::QueueFull
         | ProblemCode::IdempotencyInFlight => Some(1),
         ProblemCode::Draining => Some(5),
@@ -166,6 +168,11 @@ impl IntoResponse for Failure {
         if [ProblemCode::PayloadTooLarge, ProblemCode::RequestTimeout].contains(&self.0.problem.code) {
             // The rest of the body is not read, so nothing can follow it.
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        if self.0.problem.code == ProblemCode::PreconditionFailed {
+            let context = self.0.problem.context.as_ref();
+            let present = context.and_then(|context| context.get("etag")?.as_str());
+            headers.extend(present.map(conditions::etag).unwrap_or_default());
         }
         if self.0.problem.code == ProblemCode::Unauthenticated {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -5,11 +5,13 @@
 mod accept;
 pub mod auth;
 pub mod caller;
+mod conditions;
 mod describe;
 pub mod failure;
 pub mod hosts;
 mod json;
 mod leash;
+mod lifetime;
 pub mod listen;
 mod native;
 pub mod once;
@@ -18,11 +20,14 @@ pub mod page;
 pub mod path;
 pub mod payload;
 pub mod query;
+pub mod rate;
 mod request_id;
 mod security;
 mod sse;
 pub mod state;
 mod surface;
+mod text;
+mod viewer;
 mod wait;
 
 use std::any::Any;
@@ -47,6 +52,7 @@ pub fn router(state: ApiState) -> Router {
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn_with_state(state.clone(), rate::layer))
         .layer(from_fn_with_state(state.clone(), origins::layer))
         .layer(from_fn_with_state(state.clone(), hosts::layer))
         .layer(from_fn(failure::as_problem))

@@ -8,7 +8,7 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_LOCATION, CONTENT_TYPE, ETAG, IF_MATCH, LOCATION, ORIGIN, RETRY_AFTER,
+    ACCEPT, AUTHORIZATION, CONTENT_LOCATION, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION, ORIGIN, RETRY_AFTER,
 };
 use http::uri::Authority;
 use http::{HeaderName, HeaderValue, Method};
@@ -19,7 +19,7 @@ use crate::model::problem::ProblemCode;
 
 use super::failure::Failure;
 use super::state::ApiState;
-use super::{hosts, once, request_id};
+use super::{hosts, once, rate, request_id};
 
 /// The listed origins.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +43,7 @@ impl Origins {
                 AUTHORIZATION,
                 CONTENT_TYPE,
                 IF_MATCH,
+                IF_NONE_MATCH,
                 request_id::HEADER,
                 HeaderName::from_static("last-event-id"),
                 HeaderName::from_static("idempotency-key"),
@@ -54,6 +55,8 @@ impl Origins {
                 RETRY_AFTER,
                 request_id::HEADER,
                 once::REPLAYED,
+                rate::POLICY,
+                rate::RATE,
             ])
             .max_age(PREFLIGHT_AGE)
     }

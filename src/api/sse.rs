@@ -1,6 +1,7 @@
-//! Frames of a followed session as Server-Sent Events: `event` is the type, `id`
+//! Frames of what is followed as Server-Sent Events: `event` is the type, `id`
 //! the cursor, `data` the envelope in one line. Frames that wait together leave
 //! together; a reader that does not read holds one page of events and no more.
+//! A stream ends with the credential that opened it.
 
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -13,9 +14,13 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue};
 
 use crate::live::follow::{Follower, Frame};
+use crate::live::lists::ListFollower;
 use crate::model::event::EventBody;
+use crate::model::tenant_event::{TenantEvent, TenantEventBody};
+use crate::store::StoreError;
 
 use super::leash::Leash;
+use super::lifetime::Lifetime;
 use super::state::ApiState;
 
 /// How long a client waits before it comes back after a break.
@@ -23,20 +28,33 @@ const RETRY_MS: u32 = 1000;
 /// Frames are gathered up to this size: a few network segments.
 const CHUNK_BYTES: usize = 16 * 1024;
 
+/// What is followed.
+pub(super) enum Watched {
+    Session(Box<Follower>),
+    Lists(Box<ListFollower>),
+}
+
+enum Shown {
+    Session(Frame),
+    Lists(TenantEvent),
+}
+
 struct Source {
     state: ApiState,
-    follower: Follower,
+    watched: Watched,
     leash: Leash,
+    lifetime: Lifetime,
     over: bool,
 }
 
 /// The stream as a response. It ends with what is followed, with the server, or
 /// with the store; a client that comes back with its cursor misses nothing.
-pub(super) fn response(state: ApiState, follower: Follower, leash: Leash) -> Response {
+pub(super) fn response(state: ApiState, watched: Watched, leash: Leash, lifetime: Lifetime) -> Response {
     let source = Source {
         state,
-        follower,
+        watched,
         leash,
+        lifetime,
         over: false,
     };
     let body = Body::from_stream(stream::unfold(source, |mut source| async move {
@@ -55,15 +73,38 @@ pub(super) fn response(state: ApiState, follower: Follower, leash: Leash) -> Res
     (headers, body).into_response()
 }
 
+impl Watched {
+    async fn next(&mut self) -> Option<Result<Shown, StoreError>> {
+        match self {
+            Self::Session(follower) => Some(follower.next().await?.map(Shown::Session)),
+            Self::Lists(follower) => Some(follower.next().await?.map(Shown::Lists)),
+        }
+    }
+
+    fn ready(&mut self) -> Option<Shown> {
+        match self {
+            Self::Session(follower) => follower.ready().map(Shown::Session),
+            Self::Lists(follower) => follower.ready().map(Shown::Lists),
+        }
+    }
+}
+
 impl Source {
     async fn next(&mut self) -> Option<Bytes> {
         if self.over {
             return None;
         }
         let closing = self.state.closing.clone();
-        let next = tokio::select! {
-            next = self.follower.next() => next,
-            () = closing.cancelled() => None,
+        let next = loop {
+            // Also when there is always something to send.
+            if self.lifetime.is_due() && !self.lifetime.holds().await {
+                return self.end();
+            }
+            tokio::select! {
+                next = self.watched.next() => break next,
+                () = self.lifetime.due() => {}
+                () = closing.cancelled() => break None,
+            }
         };
         let frame = match next {
             Some(Ok(frame)) => frame,
@@ -76,7 +117,7 @@ impl Source {
         let mut text = String::new();
         write(&mut text, &frame);
         while text.len() < CHUNK_BYTES
-            && let Some(frame) = self.follower.ready()
+            && let Some(frame) = self.watched.ready()
         {
             write(&mut text, &frame);
         }
@@ -91,17 +132,31 @@ impl Source {
     }
 }
 
-fn write(text: &mut String, frame: &Frame) {
+fn write(text: &mut String, shown: &Shown) {
     // Events are made of texts, numbers and JSON values and always serialise;
     // JSON has no line breaks outside of its escapes. Writing to a String
     // cannot fail.
-    let data = serde_json::to_string(&frame.event).unwrap_or_default();
-    let body = &frame.event.body;
-    if matches!(body, EventBody::StreamHello(_)) {
+    let (data, name, greets) = match shown {
+        Shown::Session(Frame { event, .. }) => (
+            serde_json::to_string(event),
+            event.body.name(),
+            matches!(event.body, EventBody::StreamHello(_)),
+        ),
+        Shown::Lists(event) => (
+            serde_json::to_string(event),
+            event.body.name(),
+            matches!(event.body, TenantEventBody::StreamHello(_)),
+        ),
+    };
+    let data = data.unwrap_or_default();
+    if greets {
         let _written = writeln!(text, "retry: {RETRY_MS}");
     }
-    let _written = writeln!(text, "event: {}", body.name());
-    if let Some(cursor) = frame.cursor {
+    let _written = writeln!(text, "event: {name}");
+    if let Shown::Session(Frame {
+        cursor: Some(cursor), ..
+    }) = shown
+    {
         let _written = writeln!(text, "id: {cursor}");
     }
     let _written = write!(text, "data: {data}\n\n");
@@ -125,7 +180,7 @@ mod tests {
             at: Timestamp(0),
         };
         let mut text = String::new();
-        write(&mut text, &Frame { cursor, event });
+        write(&mut text, &Shown::Session(Frame { cursor, event }));
         assert!(text.ends_with("\n\n"));
         text.lines().map(str::to_owned).collect()
     }

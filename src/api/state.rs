@@ -19,6 +19,7 @@ use super::auth::jwt::Verifier;
 use super::failure::Failure;
 use super::hosts::Hosts;
 use super::origins::Origins;
+use super::rate::limiter::Limiter;
 
 /// A cheap handle; clones are the same state.
 #[derive(Clone)]
@@ -32,6 +33,8 @@ pub struct Parts {
     pub hosts: Hosts,
     pub origins: Origins,
     pub body: BodyLimits,
+    /// Nothing where no rate is limited.
+    pub rates: Option<Limiter>,
     /// The span between two heartbeats of a stream.
     pub heartbeat: Duration,
     /// The toolsets of sessions that name none.
@@ -58,6 +61,8 @@ pub struct Access {
 #[derive(Clone, Copy, Debug)]
 pub struct BodyLimits {
     pub max_bytes: usize,
+    /// Characters of text in a turn's input.
+    pub max_input_chars: usize,
     /// The longest a client may take to send a body.
     pub timeout: Duration,
 }
@@ -86,8 +91,10 @@ impl ApiState {
             origins: Origins::new(&server.allowed_origins),
             body: BodyLimits {
                 max_bytes: server.max_body_bytes,
+                max_input_chars: server.max_input_chars,
                 timeout: server.body_timeout,
             },
+            rates: Limiter::new(&config.limits),
             heartbeat: server.heartbeat,
             toolsets: config.platform_toolsets.api_server.clone(),
             tasks,

@@ -1,5 +1,5 @@
 //! Waiting for a turn to come to rest, for clients that block. The bell wakes;
-//! nothing polls.
+//! the heartbeat looks only whether the store is still there.
 
 use std::time::Duration;
 
@@ -48,8 +48,11 @@ pub(super) async fn at_rest(
         if outcome.turn.status.is_terminal() || outcome.turn.status == TurnStatus::Waiting {
             return Ok(Waited::AtRest(Box::new(outcome)));
         }
+        // A store that is away rings nothing: whoever waits hears of it here.
+        let beat = state.clock().sleep(state.heartbeat);
         tokio::select! {
             () = bell.changed() => {}
+            () = beat => {}
             () = &mut deadline => return Ok(Waited::UnderWay(Box::new(outcome.turn))),
             () = state.closing.cancelled() => return Ok(Waited::UnderWay(Box::new(outcome.turn))),
         }

@@ -18,6 +18,12 @@ impl Timestamp {
         Self(self.0.saturating_add(millis))
     }
 
+    /// The day of UTC, such as `2026-01-31`.
+    pub fn day(self) -> String {
+        let at = DateTime::<Utc>::from_timestamp_millis(self.0).unwrap_or_default();
+        at.date_naive().to_string()
+    }
+
     /// Time from `earlier` to this instant, zero when `earlier` lies ahead.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
@@ -75,5 +81,6 @@ mod tests {
         let at = Timestamp(1_769_851_800_007);
         assert_eq!(at.to_string(), "2026-01-31T09:30:00.007Z");
         assert_eq!("2026-01-31T10:30:00.007+01:00".parse(), Ok(at));
+        assert_eq!(at.day(), "2026-01-31");
     }
 }

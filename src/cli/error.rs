@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use super::chat::ChatError;
 use crate::api::auth::jwks::JwksError;
 use crate::api::auth::jwt::MintError;
 use crate::app::StartError;
@@ -34,6 +35,8 @@ pub(super) enum CliError {
     Host(#[from] HostError),
     #[error("`auth.jwt.jwks_file`: {0}")]
     KeySet(#[from] JwksError),
+    #[error(transparent)]
+    Chat(#[from] ChatError),
     #[error(transparent)]
     Random(#[from] NoRandomness),
     #[error(transparent)]
@@ -79,7 +82,9 @@ impl CliError {
         match self {
             // `hermes-server key list | head -n 1` is no failure.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-            Self::Config(_) | Self::Backend(..) | Self::Toolset(_) => ExitCode::from(USAGE),
+            Self::Config(_) | Self::Backend(..) | Self::Toolset(_) | Self::Chat(ChatError::Url(_)) => {
+                ExitCode::from(USAGE)
+            }
             _ => ExitCode::FAILURE,
         }
     }

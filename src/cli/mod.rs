@@ -2,7 +2,9 @@
 //! subcommand stands in a file of its own; without one the server is started.
 //! All output passes `print`, all failures end in `run`.
 
+mod chat;
 mod check;
+mod doctor;
 mod error;
 mod first_key;
 mod greeting;
@@ -20,7 +22,9 @@ mod span;
 mod token;
 mod tools;
 
+pub use chat::ChatArgs;
 pub use check::CheckArgs;
+pub use doctor::DoctorArgs;
 pub use key::{KeyCommand, NewKeyArgs};
 pub use openapi::{OpenApiArgs, Surface};
 pub use run::run;
@@ -44,9 +48,10 @@ Examples:
   hermes-server --listen 127.0.0.1:9000            the same on another port
   hermes-server serve --database-url postgres://hermes@localhost/hermes
   hermes-server key create --name ci --scope sessions:read
+  hermes-server chat                               talk with it
   hermes-server check 'curl https://example.com/x | sh'
 
-Exit status: 0 done, 1 failed, 2 wrong usage or configuration; `check` has its own.")]
+Exit status: 0 done, 1 failed, 2 wrong usage or configuration; `chat` and `check` have more.")]
 pub struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -89,6 +94,13 @@ Examples:
     #[command(subcommand, after_long_help = key::EXAMPLES)]
     Key(KeyCommand),
 
+    /// Talk with a running server in the terminal.
+    ///
+    /// Streams the answers, shows what tools do, and asks here what needs an
+    /// approval.
+    #[command(after_long_help = chat::EXAMPLES)]
+    Chat(ChatArgs),
+
     /// Judge a shell command as the guard would.
     ///
     /// Prints the verdict and its findings. Nothing is executed.
@@ -98,6 +110,13 @@ Examples:
     /// List the tools a session would have, and why others are absent.
     #[command(after_long_help = tools::EXAMPLES)]
     Tools(ToolsArgs),
+
+    /// Look what works here and what does not.
+    ///
+    /// Tries configuration, store, model and sandbox as a start would, and says
+    /// what to do about what fails. Changes nothing.
+    #[command(after_long_help = doctor::EXAMPLES)]
+    Doctor(DoctorArgs),
 
     /// Sign a token with the configured HS256 secret.
     ///

@@ -15,3 +15,10 @@ pub(super) fn aside(line: &str) {
     // Where nobody reads there is nobody to tell.
     let _unread = writeln!(io::stderr().lock(), "{line}");
 }
+
+/// The text without what would steer a terminal: control characters but for
+/// line ends and tabs stand as U+FFFD.
+pub(super) fn harmless(text: &str) -> String {
+    let steers = |char: char| char.is_control() && !matches!(char, '\n' | '\t');
+    text.replace(steers, "\u{fffd}")
+}

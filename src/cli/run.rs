@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Parser;
 
 use super::error::CliError;
-use super::{Cli, Command, check, key, migrate, openapi, print, server, token, tools};
+use super::{Cli, Command, chat, check, doctor, key, migrate, openapi, print, server, token, tools};
 
 /// What is still on its way in the runtime at the end is given this long.
 const LAST_TASKS: Duration = Duration::from_secs(1);
@@ -39,6 +39,8 @@ fn explain(said: &clap::Error) -> ExitCode {
 fn perform(command: Command) -> Result<ExitCode, CliError> {
     match command {
         Command::Check(args) => return check::run(&args),
+        Command::Doctor(args) => return awaited(doctor::run(args)),
+        Command::Chat(args) => return awaited(chat::run(args)),
         Command::Openapi(args) => openapi::run(&args)?,
         Command::Token(args) => token::run(args)?,
         Command::Serve(args) => awaited(server::run(args))?,
@@ -49,7 +51,7 @@ fn perform(command: Command) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn awaited(work: impl Future<Output = Result<(), CliError>>) -> Result<(), CliError> {
+fn awaited<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -12,13 +12,16 @@ mod check;
 mod error;
 mod kinds;
 mod layers;
+mod limits;
 mod log;
 mod nearest;
 mod node;
 mod openai;
 mod original;
+mod retention;
 mod section;
 mod server;
+mod spending;
 mod store;
 mod terminal;
 mod toolsets;
@@ -32,15 +35,19 @@ pub use approvals::{Approvals, Mode, OnAsk, OnExpiry};
 pub use auth::{Auth, Jwt};
 pub use error::{ConfigError, Problem};
 pub use layers::{Flags, Sources, process_environment};
+pub use limits::{Limit, Limits, Quota};
 pub use log::{Format, Level, Log};
 pub use node::Origin;
 pub use openai::OpenAi;
+pub use retention::Retention;
 pub use section::Setting;
 pub use server::{Lease, Server};
+pub use spending::Usage;
 pub use store::Store;
 pub use terminal::{Isolation, Terminal};
 pub use toolsets::PlatformToolsets;
 
+use crate::model::budget::Budgets;
 use section::{Findings, Section};
 
 /// Everything the server was told, and what it assumes where it was told nothing.
@@ -57,7 +64,11 @@ pub struct Config {
     pub approvals: Approvals,
     /// Commands that nobody is asked about: rule names, literal text or globs.
     pub command_allowlist: Vec<String>,
+    pub limits: Limits,
+    pub usage: Usage,
+    pub budgets: Budgets,
     pub terminal: Terminal,
+    pub retention: Retention,
     pub log: Log,
     pub platform_toolsets: PlatformToolsets,
     /// Keys of the original's configuration that mean nothing here.
@@ -94,7 +105,11 @@ impl Config {
             agent: root.section("agent", Agent::read),
             approvals: root.section("approvals", Approvals::read),
             command_allowlist: root.texts("command_allowlist"),
+            limits: root.section("limits", Limits::read),
+            usage: root.section("usage", Usage::read),
+            budgets: root.section("budgets", spending::read_budgets),
             terminal: root.section("terminal", Terminal::read),
+            retention: root.section("retention", Retention::read),
             log: root.section("log", Log::read),
             platform_toolsets: root.section("platform_toolsets", PlatformToolsets::read),
             ignored: Vec::new(),

@@ -83,7 +83,13 @@ impl<'a> Section<'a> {
 
     /// Reads a section within this one, to its end.
     pub(super) fn section<T>(&mut self, name: &'static str, read: impl FnOnce(&mut Section<'_>) -> T) -> T {
-        let node = self.raw(name);
+        self.known.push(name);
+        self.section_named(name, read)
+    }
+
+    /// As [`Section::section`], for a name that the operator chose.
+    pub(super) fn section_named<T>(&mut self, name: &str, read: impl FnOnce(&mut Section<'_>) -> T) -> T {
+        let node = self.take_out(name);
         let mut inner = Section::open(join(&self.path, name), node, self.found);
         let value = read(&mut inner);
         inner.finish();
@@ -93,8 +99,18 @@ impl<'a> Section<'a> {
     /// Takes a key out as it stands; its reader sees to the rest.
     pub(super) fn raw(&mut self, name: &'static str) -> Option<Node> {
         self.known.push(name);
+        self.take_out(name)
+    }
+
+    fn take_out(&mut self, name: &str) -> Option<Node> {
         let at = self.left.iter().position(|(key, _)| key == name)?;
         Some(self.left.remove(at).1)
+    }
+
+    /// The keys that are still unread, for a section whose keys are names that
+    /// the operator chose.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.left.iter().map(|(key, _)| key.clone()).collect()
     }
 
     /// The value of a key that is still unread.

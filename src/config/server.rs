@@ -17,12 +17,13 @@ pub struct Server {
     /// Browser origins that may call; never a wildcard.
     pub allowed_origins: Vec<String>,
     pub max_body_bytes: usize,
+    /// Characters of text in one input: it stays in the model's context.
+    pub max_input_chars: usize,
     /// The longest a client may take to send a body.
     pub body_timeout: Duration,
     /// Several processes see the same data dir (a network volume).
     pub data_dir_shared: bool,
     pub heartbeat: Duration,
-    pub max_executing_turns: usize,
 }
 
 impl Server {
@@ -41,10 +42,10 @@ impl Server {
                 is_origin,
             ),
             max_body_bytes: section.number("max_body_bytes", 10 << 20, 1024..=1 << 30),
+            max_input_chars: section.number("max_input_chars", 1_000_000, 1..=1 << 30),
             body_timeout: section.seconds("body_timeout_seconds", 30, 1..=3600),
             data_dir_shared: section.flag("data_dir_shared", false),
             heartbeat: section.seconds("heartbeat_seconds", 10, 2..=30),
-            max_executing_turns: section.number("max_executing_turns", 1024, 1..=1_000_000),
         }
     }
 }

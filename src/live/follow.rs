@@ -3,6 +3,7 @@
 //!
 //! The bell only says "look again": subscribe first, read the log, then wait.
 //! A follower keeps one page at most; a reader that does not read costs nothing.
+//! What the reader does not want to see moves its cursor all the same.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,7 +12,8 @@ use super::cursor::Cursor;
 use super::drafts::Item;
 use super::hub::{Hub, Reader};
 use crate::base::{Clock, Timestamp};
-use crate::model::event::{Event, EventBody, HeartbeatData, HelloData};
+use crate::model::event::{Event, EventBody, HeartbeatData, HelloData, ResetData};
+use crate::model::event_types::Types;
 use crate::model::id::{SessionId, TurnId};
 use crate::store::{BellReceiver, Scope, StoreError};
 
@@ -26,7 +28,25 @@ pub struct Follow {
     /// Only this turn; the stream ends with it.
     pub turn: Option<TurnId>,
     pub cursor: Cursor,
+    pub shown: Shown,
     pub heartbeat: Duration,
+}
+
+/// What of a session a reader wants to see.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    pub types: Types,
+    /// Frames of items in flight.
+    pub deltas: bool,
+}
+
+impl Default for Shown {
+    fn default() -> Self {
+        Self {
+            types: Types::default(),
+            deltas: true,
+        }
+    }
 }
 
 /// One frame of the stream.
@@ -46,12 +66,26 @@ pub struct Follower {
     /// All that concerns this follower was read up to this event, which may be
     /// one that concerns it not.
     seen: i64,
-    waiting: VecDeque<Frame>,
+    waiting: VecDeque<Waiting>,
+    /// Whether frames of items in flight are wanted at all. Where they are not
+    /// their count in the cursor stands still, so that a reader who wants them
+    /// after all gets them whole.
+    lively: bool,
     /// The log may hold more than was read.
     behind: bool,
     greeted: bool,
     over: bool,
     beat_at: Timestamp,
+}
+
+/// What comes next: a frame, or only the way past one that is not wanted.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all are frames, and others are joined to one"
+)]
+enum Waiting {
+    Shown(Frame),
+    Passed(Cursor),
 }
 
 impl Follow {
@@ -63,6 +97,7 @@ impl Follow {
             cursor: self.cursor,
             seen: self.cursor.seq,
             waiting: VecDeque::new(),
+            lively: self.shown.deltas && self.shown.types.pass_live(),
             behind: true,
             greeted: false,
             over: false,
@@ -100,12 +135,12 @@ impl Follower {
             let beat = self.clock.sleep_until(self.beat_at);
             tokio::select! {
                 () = self.bell.changed() => self.behind = true,
-                () = self.drafts.changed() => {}
+                () = self.drafts.changed(), if self.lively => {}
                 () = beat => {
                     self.behind = true;
                     let body = EventBody::Heartbeat(HeartbeatData { at: self.clock.now() });
                     let event = self.live(None, body, None);
-                    self.waiting.push_back(Frame { cursor: None, event });
+                    self.queue(Frame { cursor: None, event });
                 }
             }
         }
@@ -114,10 +149,30 @@ impl Follower {
     /// A frame that is there already, so that what waits together can leave
     /// together.
     pub fn ready(&mut self) -> Option<Frame> {
-        let frame = self.waiting.pop_front()?;
-        self.beat_at = self.clock.now().after(self.follow.heartbeat);
-        self.cursor = frame.cursor.unwrap_or(self.cursor);
-        Some(frame)
+        loop {
+            match self.waiting.pop_front()? {
+                Waiting::Passed(cursor) => self.cursor = cursor,
+                Waiting::Shown(frame) => {
+                    self.beat_at = self.clock.now().after(self.follow.heartbeat);
+                    self.cursor = frame.cursor.unwrap_or(self.cursor);
+                    return Some(frame);
+                }
+            }
+        }
+    }
+
+    /// Puts a frame behind the others, or what is left of it when nobody wants
+    /// to see it.
+    fn queue(&mut self, frame: Frame) {
+        let waiting = match frame.cursor {
+            Some(cursor) if !self.follow.shown.types.pass(frame.event.body.name()) => Waiting::Passed(cursor),
+            _ => Waiting::Shown(frame),
+        };
+        if let (Waiting::Passed(_), Some(last @ Waiting::Passed(_))) = (&waiting, self.waiting.back_mut()) {
+            *last = waiting;
+        } else {
+            self.waiting.push_back(waiting);
+        }
     }
 
     /// Reads the log after the cursor. `false` when the session is gone.
@@ -127,7 +182,7 @@ impl Follower {
             .follow
             .scope
             .read(move |mut rows| Box::pin(async move { rows.log(session, turn, after, PAGE).await }));
-        let Some((head_seq, events)) = read.await? else {
+        let Some((head_seq, events, gap)) = read.await? else {
             return Ok(false);
         };
         self.behind = events.cut || events.items.len() == PAGE as usize;
@@ -135,12 +190,15 @@ impl Follower {
             self.greeted = true;
             let body = EventBody::StreamHello(HelloData { head_seq });
             let event = self.live(None, body, None);
-            self.waiting.push_back(Frame {
+            self.queue(Frame {
                 cursor: Some(self.cursor),
                 event,
             });
         }
         let mut cursor = self.cursor;
+        if let Some(oldest_seq) = gap {
+            cursor = self.reset(oldest_seq);
+        }
         for event in events.items {
             cursor = self.take_event(cursor, event);
         }
@@ -152,17 +210,33 @@ impl Follower {
         Ok(true)
     }
 
+    /// Tells that events are not kept any more, and goes on behind them. A turn
+    /// of which none is kept is over.
+    fn reset(&mut self, oldest_seq: i64) -> Cursor {
+        let cursor = Cursor {
+            seq: oldest_seq - 1,
+            d: 0,
+        };
+        let event = self.live(None, EventBody::StreamReset(ResetData { oldest_seq }), Some(cursor));
+        self.queue(Frame {
+            cursor: Some(cursor),
+            event,
+        });
+        self.over = self.follow.turn.is_some();
+        cursor
+    }
+
     /// Queues a durable event, after the live frames that must precede it.
     fn take_event(&mut self, from: Cursor, event: Event) -> Cursor {
         let mut cursor = from;
         let ends = ends(&event.body);
-        if let Some(ends) = ends {
+        if let Some(ends) = ends.filter(|_| self.lively) {
             let seen = self.seen.max(cursor.seq);
             let (turn, frames) = self.drafts.frames(self.follow.turn, seen, cursor.d, Some(&ends));
             for frame in frames {
                 cursor.d = frame.d;
                 let event = self.live(turn, frame.body, Some(cursor));
-                self.waiting.push_back(Frame {
+                self.queue(Frame {
                     cursor: Some(cursor),
                     event,
                 });
@@ -173,7 +247,7 @@ impl Follower {
             cursor.d = 0;
         }
         self.over = self.follow.turn.is_some() && event.turn_id == self.follow.turn && ends_turn(&event.body);
-        self.waiting.push_back(Frame {
+        self.queue(Frame {
             cursor: Some(cursor),
             event,
         });
@@ -182,6 +256,9 @@ impl Follower {
 
     /// Queues live frames that are new; `true` if there are any.
     fn take_drafts(&mut self) -> bool {
+        if !self.lively {
+            return false;
+        }
         let (turn, frames) = self.drafts.frames(self.follow.turn, self.seen, self.cursor.d, None);
         for frame in frames {
             let cursor = Cursor {
@@ -189,7 +266,7 @@ impl Follower {
                 d: frame.d,
             };
             let event = self.live(turn, frame.body, Some(cursor));
-            self.waiting.push_back(Frame {
+            self.queue(Frame {
                 cursor: Some(cursor),
                 event,
             });

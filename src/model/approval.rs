@@ -12,7 +12,11 @@ use crate::guard::Finding;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalKind {
+    /// A call wants to run.
     ToolCall,
+    /// A budget is used up: `arguments.budgets` says which, how far, and what
+    /// `grant_more` adds.
+    Budget,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -48,6 +52,10 @@ pub enum Choice {
     Session,
     Always,
     Deny,
+    /// Of a budget: go on, with as much more as the approval says.
+    GrantMore,
+    /// Of a budget: the turn ends.
+    Stop,
 }
 
 impl Choice {
@@ -57,12 +65,14 @@ impl Choice {
             Self::Session => "session",
             Self::Always => "always",
             Self::Deny => "deny",
+            Self::GrantMore => "grant_more",
+            Self::Stop => "stop",
         }
     }
 
-    /// Whether the call goes on after this answer.
+    /// Whether what was asked goes on after this answer.
     pub fn allows(self) -> bool {
-        !matches!(self, Self::Deny)
+        !matches!(self, Self::Deny | Self::Stop)
     }
 }
 

@@ -5,12 +5,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::approval::Approval;
+use super::budget::Budget;
 use super::call::ToolCall;
 use super::id::{CallId, MessageId, SessionId, TurnId};
 use super::message::Message;
 use super::problem::Problem;
 use super::session::Session;
-use super::turn::{Turn, Usage};
+use super::turn::{SteerView, Turn, Usage};
 use crate::base::Timestamp;
 
 /// The types of durable events.
@@ -26,6 +27,8 @@ pub enum EventType {
     TurnQueued,
     #[serde(rename = "turn.started")]
     TurnStarted,
+    #[serde(rename = "turn.steered")]
+    TurnSteered,
     #[serde(rename = "turn.waiting")]
     TurnWaiting,
     #[serde(rename = "turn.resumed")]
@@ -68,6 +71,10 @@ pub enum EventType {
     ApprovalCancelled,
     #[serde(rename = "usage.updated")]
     UsageUpdated,
+    #[serde(rename = "budget.warning")]
+    BudgetWarning,
+    #[serde(rename = "budget.exceeded")]
+    BudgetExceeded,
     #[serde(rename = "todo.updated")]
     TodoUpdated,
     #[serde(rename = "model.retrying")]
@@ -83,6 +90,7 @@ impl EventType {
             Self::SessionStatus => "session.status",
             Self::TurnQueued => "turn.queued",
             Self::TurnStarted => "turn.started",
+            Self::TurnSteered => "turn.steered",
             Self::TurnWaiting => "turn.waiting",
             Self::TurnResumed => "turn.resumed",
             Self::TurnCompleted => "turn.completed",
@@ -104,6 +112,8 @@ impl EventType {
             Self::ApprovalSuperseded => "approval.superseded",
             Self::ApprovalCancelled => "approval.cancelled",
             Self::UsageUpdated => "usage.updated",
+            Self::BudgetWarning => "budget.warning",
+            Self::BudgetExceeded => "budget.exceeded",
             Self::TodoUpdated => "todo.updated",
             Self::ModelRetrying => "model.retrying",
         }
@@ -148,6 +158,9 @@ pub struct TurnData {
     pub turn: Turn,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<ResumeReason>,
+    /// With `turn.steered`: the message that waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steer: Option<SteerView>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -202,6 +215,11 @@ pub struct UsageData {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct BudgetData {
+    pub budget: Budget,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TodoData {
     #[schema(value_type = Vec<Object>)]
     pub todos: serde_json::Value,
@@ -246,6 +264,9 @@ pub enum EventBody {
     TurnQueued(TurnData),
     #[serde(rename = "turn.started")]
     TurnStarted(TurnData),
+    /// A message waits to be read by the model of the turn that runs.
+    #[serde(rename = "turn.steered")]
+    TurnSteered(TurnData),
     #[serde(rename = "turn.waiting")]
     TurnWaiting(TurnData),
     #[serde(rename = "turn.resumed")]
@@ -288,6 +309,10 @@ pub enum EventBody {
     ApprovalCancelled(ApprovalData),
     #[serde(rename = "usage.updated")]
     UsageUpdated(UsageData),
+    #[serde(rename = "budget.warning")]
+    BudgetWarning(BudgetData),
+    #[serde(rename = "budget.exceeded")]
+    BudgetExceeded(BudgetData),
     #[serde(rename = "todo.updated")]
     TodoUpdated(TodoData),
     #[serde(rename = "model.retrying")]
@@ -319,6 +344,7 @@ impl EventBody {
             Self::SessionStatus(_) => "session.status",
             Self::TurnQueued(_) => "turn.queued",
             Self::TurnStarted(_) => "turn.started",
+            Self::TurnSteered(_) => "turn.steered",
             Self::TurnWaiting(_) => "turn.waiting",
             Self::TurnResumed(_) => "turn.resumed",
             Self::TurnCompleted(_) => "turn.completed",
@@ -340,6 +366,8 @@ impl EventBody {
             Self::ApprovalSuperseded(_) => "approval.superseded",
             Self::ApprovalCancelled(_) => "approval.cancelled",
             Self::UsageUpdated(_) => "usage.updated",
+            Self::BudgetWarning(_) => "budget.warning",
+            Self::BudgetExceeded(_) => "budget.exceeded",
             Self::TodoUpdated(_) => "todo.updated",
             Self::ModelRetrying(_) => "model.retrying",
             Self::MessageStarted(_) => "message.started",

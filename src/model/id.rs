@@ -27,6 +27,8 @@ pub mod kinds {
     pub struct Node;
     #[derive(Debug)]
     pub struct Request;
+    #[derive(Debug)]
+    pub struct Usage;
 }
 
 impl Kind for kinds::Tenant {
@@ -62,6 +64,9 @@ impl Kind for kinds::Node {
 impl Kind for kinds::Request {
     const PREFIX: &'static str = "req";
 }
+impl Kind for kinds::Usage {
+    const PREFIX: &'static str = "use";
+}
 
 pub type TenantId = Id<kinds::Tenant>;
 pub type SessionId = Id<kinds::Session>;
@@ -76,3 +81,5 @@ pub type ProcessId = Id<kinds::Process>;
 /// One data directory; outlives the processes that open it one after another.
 pub type NodeId = Id<kinds::Node>;
 pub type RequestId = Id<kinds::Request>;
+/// One call of a model.
+pub type UsageId = Id<kinds::Usage>;

@@ -85,5 +85,8 @@ pub struct Message {
     /// The turn was rolled back: the model does not see the message any more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
+    /// A user's message that came while its turn ran (`on_busy: steer`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub steered: bool,
     pub created_at: Timestamp,
 }

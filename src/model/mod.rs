@@ -3,13 +3,19 @@
 //! API documents is what the engine keeps. Nothing here knows SQL or HTTP.
 
 pub mod approval;
+pub mod budget;
 pub mod call;
 pub mod event;
+pub mod event_types;
 pub mod grant;
 pub mod id;
 pub mod message;
+pub mod precondition;
 pub mod principal;
 pub mod problem;
 pub mod record;
 pub mod session;
+pub mod tenant_event;
 pub mod turn;
+pub mod usage;
+pub mod version;

@@ -5,14 +5,16 @@
 use serde::{Deserialize, Serialize};
 
 use super::approval::{Approval, ApprovalStatus, Decision};
+use super::budget::BudgetGrant;
 use super::call::{CallStatus, Effect, ToolCall};
 use super::event::EventType;
 use super::grant::Grant;
-use super::id::{ApprovalId, CallId, GrantId, MessageId, NodeId, ProcessId, SessionId, TenantId, TurnId};
+use super::id::{ApprovalId, CallId, GrantId, KeyId, MessageId, NodeId, ProcessId, SessionId, TenantId, TurnId};
 use super::message::{FinishReason, Message, Part, Role};
 use super::problem::Problem;
 use super::session::{ApprovalPolicy, EnvironmentSpec, SessionStatus, ToolsetSelection};
-use super::turn::{CancelReason, StopReason, Turn, TurnOptions, TurnStatus, Usage};
+use super::turn::{CancelReason, Steer, StopReason, Turn, TurnOptions, TurnStatus, Usage};
+use super::usage::{Foreseen, UsageRecord};
 use crate::base::Timestamp;
 
 /// The state of a session under its lock, and what a turn needs of its settings.
@@ -54,6 +56,12 @@ pub struct Progress {
     pub continuations: u32,
     /// Takeovers since a step was last stored.
     pub recoveries: u32,
+    /// What the next model call takes at least.
+    #[serde(default)]
+    pub foreseen: Foreseen,
+    /// Budgets that a warning was given for, one bit each.
+    #[serde(default)]
+    pub warned: u16,
 }
 
 /// What the newest stored answer was.
@@ -78,6 +86,8 @@ pub struct TurnRecord {
     pub turn_id: TurnId,
     pub session_id: SessionId,
     pub user_id: String,
+    /// The stored key that the turn was asked for with, if it was.
+    pub key_id: Option<KeyId>,
     pub status: TurnStatus,
     pub stop_reason: Option<StopReason>,
     pub input: Vec<Part>,
@@ -103,9 +113,48 @@ pub struct TurnRecord {
     pub last_seq: Option<i64>,
     /// Place in the queue; those of the same place in the order of their ids.
     pub queue_place: i64,
+    /// Messages that the model has not read yet, oldest first.
+    pub steers: Vec<Steer>,
 }
 
 impl TurnRecord {
+    /// A turn that waits and has done nothing yet.
+    pub fn queued(
+        turn_id: TurnId,
+        session_id: SessionId,
+        user_id: String,
+        input: Vec<Part>,
+        options: TurnOptions,
+        created_at: Timestamp,
+    ) -> Self {
+        Self {
+            turn_id,
+            session_id,
+            user_id,
+            key_id: None,
+            status: TurnStatus::Queued,
+            stop_reason: None,
+            input,
+            options,
+            owner: None,
+            epoch: 0,
+            step: 0,
+            cancel_reason: None,
+            progress: Progress::default(),
+            usage: Usage::default(),
+            error: None,
+            active_ms: 0,
+            active_since: None,
+            created_at,
+            started_at: None,
+            finished_at: None,
+            first_seq: 0,
+            last_seq: None,
+            queue_place: 0,
+            steers: Vec::new(),
+        }
+    }
+
     /// The shape clients see.
     pub fn view(&self) -> Turn {
         Turn {
@@ -117,6 +166,7 @@ impl TurnRecord {
             input: self.input.clone(),
             options: self.options.clone(),
             usage: self.usage,
+            pending_steers: self.steers.len(),
             error: self.error.clone(),
             created_at: self.created_at,
             started_at: self.started_at,
@@ -136,6 +186,8 @@ pub struct MessageRecord {
     pub reasoning: Option<String>,
     pub finish_reason: Option<FinishReason>,
     pub call_id: Option<CallId>,
+    /// A user's message that came while its turn ran.
+    pub steered: bool,
     pub created_at: Timestamp,
 }
 
@@ -152,6 +204,7 @@ impl MessageRecord {
             tool_call_id: self.call_id,
             finish_reason: self.finish_reason,
             hidden: false,
+            steered: self.steered,
             created_at: self.created_at,
         }
     }
@@ -246,6 +299,9 @@ pub struct Writes {
     pub approvals: Vec<ApprovalUpdate>,
     pub new_grants: Vec<Grant>,
     pub used_grants: Vec<GrantId>,
+    /// Model calls that were made.
+    pub usage: Vec<UsageRecord>,
+    pub budget_grants: Vec<BudgetGrant>,
 }
 
 impl Writes {
@@ -262,5 +318,7 @@ impl Writes {
         self.approvals.extend(more.approvals);
         self.new_grants.extend(more.new_grants);
         self.used_grants.extend(more.used_grants);
+        self.usage.extend(more.usage);
+        self.budget_grants.extend(more.budget_grants);
     }
 }

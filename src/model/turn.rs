@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::approval::OnAsk;
-use super::id::{SessionId, TurnId};
+use super::budget::BudgetUnit;
+use super::id::{KeyId, SessionId, TurnId};
 use super::message::Part;
 use super::problem::Problem;
 use super::session::{Metadata, ToolsetSelection};
@@ -85,6 +86,10 @@ pub struct Usage {
     pub reasoning_tokens: u64,
     /// Calls of the model.
     pub steps: u32,
+    /// What they cost by the server's prices, in billionths of its currency.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub cost_nanos: u64,
 }
 
 impl Usage {
@@ -95,6 +100,15 @@ impl Usage {
         self.cached_input_tokens = self.cached_input_tokens.saturating_add(other.cached_input_tokens);
         self.reasoning_tokens = self.reasoning_tokens.saturating_add(other.reasoning_tokens);
         self.steps = self.steps.saturating_add(other.steps);
+        self.cost_nanos = self.cost_nanos.saturating_add(other.cost_nanos);
+    }
+
+    /// What counts against a budget.
+    pub fn of(&self, unit: BudgetUnit) -> u64 {
+        match unit {
+            BudgetUnit::Tokens => self.input_tokens.saturating_add(self.output_tokens),
+            BudgetUnit::CostNanos => self.cost_nanos,
+        }
     }
 }
 
@@ -107,6 +121,10 @@ pub enum OnBusy {
     Reject,
     /// It waits in the queue.
     Enqueue,
+    /// The model of the active turn reads the input after the results of the
+    /// calls it made; if the turn ends first, the input becomes the turn at the
+    /// queue's head.
+    Steer,
     /// The active turn ends; the new one goes to the head of the queue.
     Interrupt,
     /// As `interrupt`, and the model does not see the active turn any more; what
@@ -132,6 +150,13 @@ pub struct TurnLimits {
     /// Wall time while running; parked time does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
+    /// Tokens sent to the model and received from it, all calls together. At the
+    /// ceiling somebody is asked for more. The server's own budget caps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// The same for what the calls cost, in billionths of the currency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_cost_nanos: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -156,6 +181,46 @@ pub struct TurnOptions {
     pub tool_ceiling: Option<Vec<String>>,
 }
 
+/// A message for a turn that runs, until the model reads it; with all that it
+/// needs to become a turn of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Steer {
+    /// Of the turn that it becomes if the active one ends first.
+    pub turn_id: TurnId,
+    pub user_id: String,
+    #[serde(default)]
+    pub key_id: Option<KeyId>,
+    pub input: Vec<Part>,
+    pub options: TurnOptions,
+    pub created_at: Timestamp,
+}
+
+impl Steer {
+    /// The shape clients see.
+    pub fn view(&self) -> SteerView {
+        SteerView {
+            turn_id: self.turn_id,
+            user_id: self.user_id.clone(),
+            input: self.input.clone(),
+            created_at: self.created_at,
+        }
+    }
+}
+
+/// A message that waits to be read by the model of the turn that runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SteerView {
+    /// Id of the turn that it becomes if the turn it is for ends first.
+    pub turn_id: TurnId,
+    pub user_id: String,
+    pub input: Vec<Part>,
+    pub created_at: Timestamp,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
 /// A turn as clients see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Turn {
@@ -168,6 +233,9 @@ pub struct Turn {
     #[serde(flatten)]
     pub options: TurnOptions,
     pub usage: Usage,
+    /// Messages that wait until the model reads them (`on_busy: steer`).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub pending_steers: usize,
     pub error: Option<Problem>,
     pub created_at: Timestamp,
     pub started_at: Option<Timestamp>,

@@ -3,6 +3,7 @@
 //! that channel byte for byte, whatever the upstream server did.
 
 use super::Call;
+pub use crate::model::usage::TokenUsage;
 
 /// A piece of the answer, handed over the moment it is known to belong to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,17 +36,6 @@ pub enum Finish {
     ContentFilter,
     /// A reason this server does not know, as the upstream server wrote it.
     Unknown(String),
-}
-
-/// Tokens of one model call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TokenUsage {
-    pub input: u64,
-    pub output: u64,
-    /// The part of `input` that a prompt cache served.
-    pub cached_input: u64,
-    /// The part of `output` that was reasoning.
-    pub reasoning: u64,
 }
 
 /// What had arrived when an attempt failed.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::store::StoreError;
-use crate::store::claims_across_tenants::Hidden;
+use crate::store::claims_across_tenants::Removable;
 use crate::turn::engine::Engine;
 
 /// Pause before what could not be purged is tried again.
@@ -42,7 +42,7 @@ async fn all(engine: &Engine) -> bool {
     done
 }
 
-async fn one(engine: &Engine, hidden: Hidden) -> Result<(), StoreError> {
+async fn one(engine: &Engine, hidden: Removable) -> Result<(), StoreError> {
     // Files first: rows are what makes a second try happen.
     engine
         .host()

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use crate::model::id::SessionId;
 
+use super::notices::{Notice, Notices};
 /// What a transaction rings for once it is committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
@@ -35,6 +36,14 @@ struct Shared {
     /// One channel for each session that somebody listens to.
     sessions: Mutex<HashMap<SessionId, watch::Sender<Rung>>>,
     any: watch::Sender<()>,
+    notices: Notices,
+}
+
+/// What one commit has to say.
+#[derive(Debug, Default)]
+pub(super) struct Rings {
+    pub(super) sessions: Vec<(SessionId, News)>,
+    pub(super) notices: Vec<Notice>,
 }
 
 /// Rings of one session since the subscription or the last wait.
@@ -54,6 +63,7 @@ impl Bell {
         Self(Arc::new(Shared {
             sessions: Mutex::default(),
             any,
+            notices: Notices::default(),
         }))
     }
 
@@ -77,6 +87,16 @@ impl Bell {
     /// Changes on every commit that rang for any session.
     pub fn subscribe_all(&self) -> watch::Receiver<()> {
         self.0.any.subscribe()
+    }
+
+    /// Where whole tenants are listened to.
+    pub fn notices(&self) -> &Notices {
+        &self.0.notices
+    }
+
+    pub(super) fn ring_all(&self, rings: Rings) {
+        self.ring(&rings.sessions);
+        self.0.notices.publish(rings.notices);
     }
 
     pub(super) fn ring(&self, rings: &[(SessionId, News)]) {

@@ -5,7 +5,7 @@
 
 use super::approvals::Due;
 use super::once::KEPT_MS;
-use super::{Arg, Store, StoreError, Wall, dialect};
+use super::{Arg, Row, Store, StoreError, Wall, dialect};
 use crate::base::Timestamp;
 use crate::model::id::{NodeId, ProcessId, SessionId, TenantId, TurnId};
 
@@ -21,9 +21,9 @@ pub struct Claimed {
     pub node_id: Option<NodeId>,
 }
 
-/// A deleted session whose rows are still there.
+/// A session that has something to be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hidden {
+pub struct Removable {
     pub tenant_id: TenantId,
     pub session_id: SessionId,
 }
@@ -101,8 +101,38 @@ impl Store {
         .await
     }
 
+    /// Sessions whose oldest event is from before `before`, behind `last` in the
+    /// order of their ids.
+    pub async fn sessions_with_old_events_across_tenants(
+        &self,
+        before: Timestamp,
+        last: Option<Removable>,
+        limit: u32,
+    ) -> Result<Vec<Removable>, StoreError> {
+        const SQL: &str = "
+            select s.tenant_id, s.session_id from session s
+            where (s.tenant_id > $1 or (s.tenant_id = $1 and s.session_id > $2)) and s.deleted_at is null
+                and (select e.at from event e where e.tenant_id = s.tenant_id and e.session_id = s.session_id
+                    order by e.seq limit 1) < $3
+            order by s.tenant_id, s.session_id limit $4";
+        let place = |id: Option<String>| Arg::Owned(id.unwrap_or_default());
+        let rows = self.read(Wall::Across, move |conn| {
+            Box::pin(async move {
+                let args = [
+                    place(last.map(|last| last.tenant_id.to_string())),
+                    place(last.map(|last| last.session_id.to_string())),
+                    before.into(),
+                    limit.into(),
+                ];
+                conn.rows(SQL, &args).await
+            })
+        });
+        let found = rows.await?;
+        found.iter().map(session_named).collect()
+    }
+
     /// Deleted sessions without a turn that still runs.
-    pub async fn hidden_sessions_across_tenants(&self) -> Result<Vec<Hidden>, StoreError> {
+    pub async fn hidden_sessions_across_tenants(&self) -> Result<Vec<Removable>, StoreError> {
         const SQL: &str = "
             select tenant_id, session_id from session
             where deleted_at is not null and active_turn_id is null limit 1000";
@@ -112,12 +142,13 @@ impl Store {
                 Box::pin(async move { conn.rows(SQL, &args).await })
             })
             .await?;
-        let hidden = rows.iter().map(|row| {
-            Ok(Hidden {
-                tenant_id: row.id("tenant_id")?,
-                session_id: row.id("session_id")?,
-            })
-        });
-        hidden.collect()
+        rows.iter().map(session_named).collect()
     }
+}
+
+fn session_named(row: &Row) -> Result<Removable, StoreError> {
+    Ok(Removable {
+        tenant_id: row.id("tenant_id")?,
+        session_id: row.id("session_id")?,
+    })
 }

@@ -9,6 +9,8 @@ use sqlx::query::Query;
 
 use crate::model::id::SessionId;
 
+use super::bell::Rings;
+use super::notices::Notice;
 use super::sqlite_link::{Reading, SqliteLink};
 use super::{Arg, Kind, News, Row, StoreError};
 
@@ -16,7 +18,7 @@ use super::{Arg, Kind, News, Row, StoreError};
 #[derive(Debug)]
 pub struct Conn {
     link: Link,
-    rings: Vec<(SessionId, News)>,
+    rings: Rings,
     failed: bool,
 }
 
@@ -32,7 +34,7 @@ impl Conn {
     pub(super) fn new(link: Link) -> Self {
         Self {
             link,
-            rings: Vec::new(),
+            rings: Rings::default(),
             failed: false,
         }
     }
@@ -81,12 +83,17 @@ impl Conn {
 
     /// Remembers to ring for `session` once this transaction is committed.
     pub fn ring(&mut self, session: SessionId, news: News) {
-        if !self.rings.contains(&(session, news)) {
-            self.rings.push((session, news));
+        if !self.rings.sessions.contains(&(session, news)) {
+            self.rings.sessions.push((session, news));
         }
     }
 
-    pub(super) fn take_rings(&mut self) -> Vec<(SessionId, News)> {
+    /// Remembers to tell the tenant's lists once this transaction is committed.
+    pub(super) fn notify(&mut self, notice: Notice) {
+        self.rings.notices.push(notice);
+    }
+
+    pub(super) fn take_rings(&mut self) -> Rings {
         std::mem::take(&mut self.rings)
     }
 

@@ -52,25 +52,51 @@ impl Rows<'_> {
         after: i64,
         limit: u32,
     ) -> Result<Option<Slice<Event>>, StoreError> {
-        let log = self.log(session, turn, after, limit).await?;
-        Ok(log.map(|(_, events)| events))
+        match self.head_seq(session).await? {
+            Some(_) => self.kept_events(session, turn, after, limit).await.map(Some),
+            None => Ok(None),
+        }
     }
 
-    /// As [`Rows::events`], with the number of the session's newest event.
+    /// As [`Rows::events`], with the number of the session's newest event and with
+    /// the first event that is kept where events after `after` are not kept any
+    /// more. A turn's are all kept or none is.
     pub async fn log(
         &mut self,
         session: SessionId,
         turn: Option<TurnId>,
         after: i64,
         limit: u32,
-    ) -> Result<Option<(i64, Slice<Event>)>, StoreError> {
-        const SQL: &str = "
-            select seq, turn_id, type, at, data from event
-            where tenant_id = $1 and session_id = $2 and seq > $3 and ($4 = 0 or turn_id = $5)
-            order by seq limit $6";
+    ) -> Result<Option<(i64, Slice<Event>, Option<i64>)>, StoreError> {
         let Some(head_seq) = self.head_seq(session).await? else {
             return Ok(None);
         };
+        let events = self.kept_events(session, turn, after, limit).await?;
+        let next = events.items.first().map(|event| event.seq);
+        let whole = match turn {
+            Some(_) => next.is_some(),
+            None => head_seq <= after || next.is_some_and(|next| next == after.saturating_add(1)),
+        };
+        let oldest = match whole {
+            true => None,
+            false => self.oldest_seq(session).await?,
+        };
+        let gap = oldest.filter(|oldest| after.saturating_add(1) < *oldest);
+        Ok(Some((head_seq, events, gap)))
+    }
+
+    async fn kept_events(
+        &mut self,
+        session: SessionId,
+        turn: Option<TurnId>,
+        after: i64,
+        limit: u32,
+    ) -> Result<Slice<Event>, StoreError> {
+        const SQL: &str = "
+            select seq, turn_id, type, at, data from event
+            where tenant_id = $1 and session_id = $2 and seq > $3 and ($4 = 0 or turn_id = $5)
+                and seq >= (select oldest_seq from session where tenant_id = $1 and session_id = $2)
+            order by seq limit $6";
         let args = [
             self.tenant.into(),
             session.into(),
@@ -80,6 +106,39 @@ impl Rows<'_> {
             limit.into(),
         ];
         let rows = self.conn.rows(SQL, &args).await?;
+        self.rendered(session, &rows).await
+    }
+
+    /// Events after `after` that a tenant's lists show, oldest first. `None`
+    /// when the session does not exist for this scope.
+    pub async fn list_events(
+        &mut self,
+        session: SessionId,
+        approvals_only: bool,
+        after: i64,
+        limit: u32,
+    ) -> Result<Option<Slice<Event>>, StoreError> {
+        const SQL: &str = "
+            select seq, turn_id, type, at, data from event
+            where tenant_id = $1 and session_id = $2 and seq > $3
+                and (type like 'approval.%' or ($4 = 0 and type like 'session.%'))
+            order by seq limit $5";
+        if self.head_seq(session).await?.is_none() {
+            return Ok(None);
+        }
+        let args = [
+            self.tenant.into(),
+            session.into(),
+            after.into(),
+            Arg::Int(i64::from(approvals_only)),
+            limit.into(),
+        ];
+        let rows = self.conn.rows(SQL, &args).await?;
+        self.rendered(session, &rows).await.map(Some)
+    }
+
+    /// Joins the bodies of events, as far as a slice holds.
+    async fn rendered(&mut self, session: SessionId, rows: &[Row]) -> Result<Slice<Event>, StoreError> {
         let mut stored: Vec<Stored> = rows.iter().map(stored).collect::<Result<_, _>>()?;
         let mut bodies = self.bodies(session, &stored).await?;
         if stored.iter().any(|event| event.kind.shows_session()) {
@@ -89,7 +148,7 @@ impl Rows<'_> {
         stored.truncate(bodies.fits);
         let render = |event| bodies.render(session, event);
         let items = stored.iter().map(render).collect::<Result<_, _>>()?;
-        Ok(Some((head_seq, Slice { items, cut })))
+        Ok(Slice { items, cut })
     }
 
     /// Loads bodies until the slice is full; `fits` says for how many events.
@@ -132,6 +191,17 @@ impl Rows<'_> {
         Ok(())
     }
 
+    /// The event that put a message on a running turn, and that turn; `id` is of
+    /// the turn that the message may become.
+    pub async fn steered(&mut self, session: SessionId, id: TurnId) -> Result<Option<(i64, TurnId)>, StoreError> {
+        const SQL: &str = "
+            select seq, turn_id from event
+            where tenant_id = $1 and session_id = $2 and type = 'turn.steered' and data like $3";
+        let args = [self.tenant.into(), session.into(), Arg::from(format!("%\"{id}\"%"))];
+        let row = self.conn.row(SQL, &args).await?;
+        row.map(|row| Ok((row.int("seq")?, row.id("turn_id")?))).transpose()
+    }
+
     /// The last message the model wrote in a turn.
     pub async fn last_answer(&mut self, session: SessionId, turn: TurnId) -> Result<Option<Message>, StoreError> {
         const SQL: &str = "
@@ -152,11 +222,13 @@ impl Rows<'_> {
     /// Messages as of their event: calls proposed, nothing started.
     async fn messages_by_id(&mut self, session: SessionId, ids: &[MessageId]) -> Result<Vec<Message>, StoreError> {
         const SQLITE: &str = "
-            select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at
+            select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at,
+                steered
             from message where tenant_id = $1 and +session_id = $2
                 and message_id in (select value from json_each($3))";
         const POSTGRES: &str = "
-            select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at
+            select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at,
+                steered
             from message where tenant_id = $1 and session_id = $2
                 and message_id in (select json_array_elements_text($3::json))";
         let rows = self.by_ids([SQLITE, POSTGRES], session, ids).await?;
@@ -229,6 +301,7 @@ impl Bodies {
             T::SessionStatus => EventBody::SessionStatus(self.session(event)?),
             T::TurnQueued => EventBody::TurnQueued(self.turn(data)?),
             T::TurnStarted => EventBody::TurnStarted(self.turn(data)?),
+            T::TurnSteered => EventBody::TurnSteered(self.turn(data)?),
             T::TurnWaiting => EventBody::TurnWaiting(self.turn(data)?),
             T::TurnResumed => EventBody::TurnResumed(self.turn(data)?),
             T::TurnCompleted => EventBody::TurnCompleted(self.turn(data)?),
@@ -259,6 +332,8 @@ impl Bodies {
             T::ApprovalSuperseded => EventBody::ApprovalSuperseded(self.approval(data)?),
             T::ApprovalCancelled => EventBody::ApprovalCancelled(self.approval(data)?),
             T::UsageUpdated => EventBody::UsageUpdated(read(data)?),
+            T::BudgetWarning => EventBody::BudgetWarning(read(data)?),
+            T::BudgetExceeded => EventBody::BudgetExceeded(read(data)?),
             T::TodoUpdated => EventBody::TodoUpdated(read(data)?),
             T::ModelRetrying => EventBody::ModelRetrying(read(data)?),
         })
@@ -277,7 +352,8 @@ impl Bodies {
             .ok_or_else(missing)?;
         let turn = overlaid(&turn.view(), data)?;
         let reason = data.get("reason").map(read).transpose()?;
-        Ok(TurnData { turn, reason })
+        let steer = data.get("steer").map(read).transpose()?;
+        Ok(TurnData { turn, reason, steer })
     }
 
     fn message(&self, data: &Value) -> Result<&Message, StoreError> {

@@ -71,6 +71,15 @@ impl Rows<'_> {
         self.conn.rows(SQL, &args).await?.iter().map(decoded).collect()
     }
 
+    /// Whether the key is there and was not revoked; its expiry is the reader's
+    /// to judge.
+    pub async fn key_is_valid(&mut self, id: KeyId) -> Result<bool, StoreError> {
+        const SQL: &str = "
+            select key_id from api_key where tenant_id = $1 and key_id = $2 and revoked_at is null";
+        let row = self.conn.row(SQL, &[self.tenant.into(), id.into()]).await?;
+        Ok(row.is_some())
+    }
+
     /// Ends a key. `false` when there is none that this scope sees.
     pub async fn revoke_key(&mut self, id: KeyId, at: Timestamp) -> Result<bool, StoreError> {
         const SQL: &str = "

@@ -4,9 +4,16 @@
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::StoreError;
+
+/// The file whose lock a database's owner holds.
+pub(super) fn beside(path: &Path) -> PathBuf {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".lock");
+    beside.into()
+}
 
 /// Opens a private file, made if absent, and locks it until it is dropped. The
 /// kernel lets the lock go when the process ends, however it ends.

@@ -6,6 +6,7 @@
 //! COMMIT and never before it.
 
 pub mod across_tenants;
+mod admission;
 pub mod approvals;
 mod bell;
 mod bulk;
@@ -15,15 +16,19 @@ pub mod dialect;
 mod error;
 mod events;
 mod grants;
+mod inbox;
 mod job;
 pub mod keys;
 mod lock;
 pub mod node;
+mod notices;
 pub mod once;
 mod open;
 mod postgres;
 mod probe;
 pub mod process;
+mod reach;
+mod retention;
 mod row;
 mod scope;
 pub mod sessions;
@@ -38,6 +43,7 @@ pub(crate) mod testing;
 mod tests;
 mod transcript;
 mod turns;
+pub mod usage;
 mod writes;
 
 use std::path::PathBuf;
@@ -49,11 +55,14 @@ use futures::future::BoxFuture;
 use crate::base::{Clock, Secret};
 use crate::model::id::TenantId;
 
+pub use admission::Executing;
 pub use bell::{Bell, BellReceiver, News};
 pub use conn::Conn;
 pub use error::{Cause, StoreError};
+pub use notices::{Change, Missed, Notice, NoticeReceiver, Notices};
 pub use once::{Earlier, Once};
 pub use probe::{Fate, Probe};
+pub use reach::{Reached, reach};
 pub use row::{Arg, Row};
 pub use scope::{Rows, Scope};
 pub use slice::Slice;

@@ -5,7 +5,7 @@
 use serde::Serialize;
 
 use super::scope::{Rows, Scope};
-use super::{Arg, StoreError, dialect};
+use super::{Arg, Row, StoreError, dialect};
 use crate::base::Timestamp;
 
 /// How long a key is remembered.
@@ -42,16 +42,34 @@ impl Scope {
 }
 
 impl Rows<'_> {
+    /// Whether something was carried out under the key, whatever its body.
+    pub async fn is_known(&mut self) -> Result<bool, StoreError> {
+        match self.once.clone() {
+            Some(once) => Ok(self.kept(&once).await?.is_some()),
+            None => Ok(false),
+        }
+    }
+
     /// Comes first in its transaction: it waits for another one with the key.
     pub async fn earlier(&mut self) -> Result<Earlier, StoreError> {
-        const SQL: &str = "
-            select body_hash, answer from idempotency
-            where tenant_id = $1 and caller = $2 and route = $3 and idempotency_key = $4 and $5 < created_at";
         let Some(once) = self.once.clone() else {
             return Ok(Earlier::Nothing);
         };
         let subject = serde_json::json!(["idempotency", self.tenant, once.caller, once.route, once.key]);
         dialect::alone_within_5_s(self.conn, &subject.to_string()).await?;
+        let Some(row) = self.kept(&once).await? else {
+            return Ok(Earlier::Nothing);
+        };
+        if row.text("body_hash")? != once.body_hash {
+            return Ok(Earlier::OtherBody);
+        }
+        row.text("answer").map(Earlier::Answer)
+    }
+
+    async fn kept(&mut self, once: &Once) -> Result<Option<Row>, StoreError> {
+        const SQL: &str = "
+            select body_hash, answer from idempotency
+            where tenant_id = $1 and caller = $2 and route = $3 and idempotency_key = $4 and $5 < created_at";
         let since = self.instant().await?.0 - KEPT_MS;
         let args = [
             self.tenant.into(),
@@ -60,13 +78,7 @@ impl Rows<'_> {
             Arg::from(&once.key),
             since.into(),
         ];
-        let Some(row) = self.conn.row(SQL, &args).await? else {
-            return Ok(Earlier::Nothing);
-        };
-        if row.text("body_hash")? != once.body_hash {
-            return Ok(Earlier::OtherBody);
-        }
-        row.text("answer").map(Earlier::Answer)
+        self.conn.row(SQL, &args).await
     }
 
     /// Keeps what came of the request, if it has a key.

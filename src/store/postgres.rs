@@ -126,7 +126,7 @@ impl Database {
             }
         };
         if matches!(outcome, Ok(()) | Err(StoreError::Unclear(_))) {
-            self.hooks.bell.ring(&rings);
+            self.hooks.bell.ring_all(rings);
         }
         verdict.tell(outcome);
     }
@@ -192,7 +192,7 @@ fn is_dead_line(error: &sqlx::Error) -> bool {
 
 /// The driver takes a URL of any scheme and fills what is missing from defaults;
 /// a mistyped one must not lead to some other database.
-fn parsed(url: &Secret) -> Result<PgConnectOptions, StoreError> {
+pub(super) fn parsed(url: &Secret) -> Result<PgConnectOptions, StoreError> {
     let scheme = url.expose().split_once("://").map(|(scheme, _)| scheme);
     if !matches!(scheme, Some("postgres" | "postgresql")) {
         return Err(StoreError::Url(Arc::new(std::io::Error::other(
@@ -206,7 +206,7 @@ fn parsed(url: &Secret) -> Result<PgConnectOptions, StoreError> {
         .disable_statement_logging())
 }
 
-async fn connected(options: &PgConnectOptions) -> Result<PgConnection, StoreError> {
+pub(super) async fn connected(options: &PgConnectOptions) -> Result<PgConnection, StoreError> {
     let late = |_| StoreError::unavailable("the database does not answer");
     Ok(tokio::time::timeout(ACQUIRE, options.connect()).await.map_err(late)??)
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use sqlx::Connection;
 use sqlx::postgres::PgConnection;
+use tokio::time::Instant;
 
 use crate::model::id::{NodeId, ProcessId};
 
@@ -19,16 +20,32 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct Registration {
     store: Store,
     process: ProcessId,
+    node: NodeId,
+    /// When the lease in force was asked for, by this machine's own steady
+    /// clock: it ends no sooner than its length after this.
+    renewed: Instant,
     /// Postgres only; its end frees the lock.
     lock: Option<PgConnection>,
 }
 
 /// Enters this process, with a lease that begins now.
 pub async fn register(store: &Store, node: NodeId, lease: Duration) -> Result<Registration, StoreError> {
-    let clock = store.clock().clone();
-    let process = ProcessId::new(&clock);
+    let process = ProcessId::new(store.clock());
     // The lock comes first: no row is ever seen without it.
     let lock = held(store, process).await?;
+    let renewed = Instant::now();
+    enter(store, process, node, lease).await?;
+    Ok(Registration {
+        store: store.clone(),
+        process,
+        node,
+        renewed,
+        lock,
+    })
+}
+
+async fn enter(store: &Store, process: ProcessId, node: NodeId, lease: Duration) -> Result<(), StoreError> {
+    let clock = store.clock().clone();
     store
         .write(Wall::Across, "process.registered", move |conn| {
             Box::pin(async move {
@@ -36,19 +53,20 @@ pub async fn register(store: &Store, node: NodeId, lease: Duration) -> Result<Re
                 let sql = "insert into process (process_id, node_id, started_at, expires_at) values ($1, $2, $3, $4)";
                 conn.execute(sql, &[process.into(), node.into(), now.into(), now.after(lease).into()])
                     .await
+                    .map(|_| ())
             })
         })
-        .await?;
-    Ok(Registration {
-        store: store.clone(),
-        process,
-        lock,
-    })
+        .await
 }
 
 impl Registration {
     pub fn id(&self) -> ProcessId {
         self.process
+    }
+
+    /// When the lease in force began.
+    pub fn renewed(&self) -> Instant {
+        self.renewed
     }
 
     /// Extends the lease to `lease` from now. [`StoreError::Lost`] means that
@@ -63,6 +81,7 @@ impl Registration {
             self.lock = held(&self.store, self.process).await?;
         }
         let (process, clock) = (self.process, self.store.clock().clone());
+        let began = Instant::now();
         self.store
             .write(Wall::Across, "process.renewed", move |conn| {
                 Box::pin(async move {
@@ -74,7 +93,18 @@ impl Registration {
                     }
                 })
             })
-            .await
+            .await?;
+        self.renewed = began;
+        Ok(())
+    }
+
+    /// Enters the process again after [`StoreError::Lost`], once it holds nothing
+    /// of before any more.
+    pub async fn enter_again(&mut self, lease: Duration) -> Result<(), StoreError> {
+        let began = Instant::now();
+        enter(&self.store, self.process, self.node, lease).await?;
+        self.renewed = began;
+        Ok(())
     }
 
     /// The orderly end: the others need not wait for the lease.

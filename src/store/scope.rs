@@ -7,7 +7,8 @@ use futures::future::BoxFuture;
 use super::once::Once;
 use super::{Conn, Store, StoreError, Wall};
 use crate::base::Clock;
-use crate::model::id::TenantId;
+use crate::model::id::{KeyId, TenantId};
+use crate::model::precondition::Precondition;
 
 /// A tenant's part of the store; cheap to clone.
 #[derive(Clone)]
@@ -18,6 +19,10 @@ pub struct Scope {
     user: Option<String>,
     /// The key of the request that is carried out, if it has one.
     pub(super) once: Option<Once>,
+    /// What must hold for the change of the request.
+    only_if: Precondition,
+    /// The stored key that the caller showed, if it did.
+    key: Option<KeyId>,
 }
 
 /// A tenant's rows within one transaction.
@@ -26,7 +31,15 @@ pub struct Rows<'c> {
     pub(super) tenant: TenantId,
     pub(super) user: Option<String>,
     pub(super) once: Option<Once>,
+    only_if: Precondition,
     pub(super) clock: Clock,
+}
+
+impl Rows<'_> {
+    /// Rows of every user of the tenant exist for this scope.
+    pub fn sees_whole_tenant(&self) -> bool {
+        self.user.is_none()
+    }
 }
 
 impl Store {
@@ -37,6 +50,8 @@ impl Store {
             tenant,
             user: None,
             once: None,
+            only_if: Precondition::default(),
+            key: None,
         }
     }
 }
@@ -48,8 +63,29 @@ impl Scope {
         self
     }
 
+    /// The same rows, for a change that is made only if this holds.
+    pub fn only_if(mut self, precondition: Precondition) -> Self {
+        self.only_if = precondition;
+        self
+    }
+
+    /// The same rows, for a caller who showed this key.
+    pub fn by_key(mut self, key: Option<KeyId>) -> Self {
+        self.key = key;
+        self
+    }
+
+    pub fn key(&self) -> Option<KeyId> {
+        self.key
+    }
+
     pub fn tenant(&self) -> TenantId {
         self.tenant
+    }
+
+    /// Whether rows of this user exist for the scope.
+    pub fn sees(&self, user: &str) -> bool {
+        self.user.as_ref().is_none_or(|own| own == user)
     }
 
     pub fn store(&self) -> &Store {
@@ -83,13 +119,22 @@ impl Scope {
     /// Makes the rows of this scope out of a transaction.
     fn opened(&self) -> impl for<'c> FnOnce(&'c mut Conn) -> Rows<'c> + Send + 'static {
         let (tenant, user, once) = (self.tenant, self.user.clone(), self.once.clone());
+        let only_if = self.only_if.clone();
         let clock = self.store.clock().clone();
         move |conn| Rows {
             conn,
             tenant,
             user,
             once,
+            only_if,
             clock,
         }
+    }
+}
+
+impl Rows<'_> {
+    /// What must hold for the change of the request that is carried out.
+    pub fn precondition(&self) -> &Precondition {
+        &self.only_if
     }
 }

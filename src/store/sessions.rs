@@ -1,6 +1,7 @@
 //! Session rows. Locking a session is updating its row: whoever appends events
 //! does that first, so that commit order is the order of event numbers.
 
+use super::notices::{Change, Notice};
 use super::scope::Rows;
 use super::{Arg, News, Row, StoreError};
 use crate::base::Timestamp;
@@ -193,16 +194,26 @@ impl Rows<'_> {
 
     /// Hides a session at once; the rows go with [`Rows::purge_session`].
     pub async fn hide_session(&mut self, id: SessionId, at: Timestamp) -> Result<(), StoreError> {
-        const SQL: &str = "update session set deleted_at = $3 where tenant_id = $1 and session_id = $2";
+        const SQL: &str = "
+            update session set deleted_at = $3 where tenant_id = $1 and session_id = $2 returning user_id";
         let args = [self.tenant.into(), id.into(), at.into()];
-        self.conn.execute(SQL, &args).await?;
+        if let Some(row) = self.conn.row(SQL, &args).await? {
+            self.conn.notify(Notice {
+                tenant: self.tenant,
+                session: id,
+                user: row.text("user_id")?,
+                change: Change::Deleted,
+            });
+        }
         self.conn.ring(id, News::Other);
         Ok(())
     }
 
-    /// Removes everything of a deleted session.
+    /// Removes everything of a deleted session but what its model calls cost.
     pub async fn purge_session(&mut self, id: SessionId) -> Result<(), StoreError> {
-        const SQL: [&str; 7] = [
+        const SQL: [&str; 8] = [
+            "delete from usage_sum where tenant_id = $1 and (subject = $2 or subject in (
+                select turn_id from turn where tenant_id = $1 and session_id = $2))",
             "delete from event where tenant_id = $1 and session_id = $2",
             "delete from approval where tenant_id = $1 and session_id = $2",
             "delete from standing_grant where tenant_id = $1 and session_id = $2",

@@ -76,9 +76,7 @@ fn prepared_files(path: &Path) -> Result<File, StoreError> {
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         lock::private_dir(parent)?;
     }
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".lock");
-    let held = lock::take_signed(Path::new(&beside))?;
+    let held = lock::take_signed(&lock::beside(path))?;
     lock::private_file(path)?;
     Ok(held)
 }

@@ -11,12 +11,11 @@ use std::sync::atomic::Ordering;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::model::id::SessionId;
-
+use super::bell::Rings;
 use super::conn::Link;
 use super::job::{Hooks, Job, Settle};
 use super::sqlite_link::SqliteLink;
-use super::{Conn, Fate, News, StoreError};
+use super::{Conn, Fate, StoreError};
 
 /// Keeps the wait of the first job of a group short: 64 small jobs take about
 /// as long as one fsync on a slow disk.
@@ -35,7 +34,7 @@ pub(super) struct Writer {
 /// A job that succeeded inside a transaction that is still open.
 struct Pending {
     verdict: Settle,
-    rings: Vec<(SessionId, News)>,
+    rings: Rings,
     unclear: bool,
 }
 
@@ -147,7 +146,7 @@ impl Writer {
                 None
             }
             Ok(Fate::UnclearRolledBack) => {
-                self.hooks.bell.ring(&rings);
+                self.hooks.bell.ring_all(rings);
                 verdict.tell(Err(StoreError::unclear("the probe hid that the commit failed")));
                 None
             }
@@ -158,12 +157,12 @@ impl Writer {
         }
     }
 
-    async fn settle(&mut self, outcome: Result<(), StoreError>, pending: Vec<Pending>) {
+    async fn settle(&mut self, outcome: Result<(), StoreError>, mut pending: Vec<Pending>) {
         match outcome {
             Ok(()) => {
                 self.hooks.commits.fetch_add(1, Ordering::Relaxed);
-                for done in &pending {
-                    self.hooks.bell.ring(&done.rings);
+                for done in &mut pending {
+                    self.hooks.bell.ring_all(std::mem::take(&mut done.rings));
                 }
                 for done in pending {
                     let unclear = || Err(StoreError::unclear("the probe hid that the commit succeeded"));

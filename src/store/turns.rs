@@ -21,9 +21,9 @@ impl Rows<'_> {
         const SQL: &str = "
             insert into turn (tenant_id, session_id, turn_id, user_id, status, stop_reason, input, options, owner,
                 epoch, step, cancel_reason, progress, usage, error, active_ms, active_since, created_at,
-                started_at, finished_at, first_seq, last_seq, queue_place)
+                started_at, finished_at, first_seq, last_seq, queue_place, steers, key_id)
             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
-                $22, $23)";
+                $22, $23, $24, $25)";
         let args = [
             self.tenant.into(),
             turn.session_id.into(),
@@ -48,6 +48,8 @@ impl Rows<'_> {
             turn.first_seq.into(),
             turn.last_seq.into(),
             turn.queue_place.into(),
+            Arg::json(&turn.steers)?,
+            turn.key_id.into(),
         ];
         self.conn.execute(SQL, &args).await?;
         Ok(())
@@ -58,7 +60,7 @@ impl Rows<'_> {
         const SQL: &str = "
             update turn set status = $3, stop_reason = $4, owner = $5, epoch = $6, step = $7, cancel_reason = $8,
                 progress = $9, usage = $10, error = $11, active_ms = $12, active_since = $13, started_at = $14,
-                finished_at = $15, last_seq = $16
+                finished_at = $15, last_seq = $16, steers = $17
             where tenant_id = $1 and turn_id = $2";
         let args = [
             self.tenant.into(),
@@ -77,6 +79,7 @@ impl Rows<'_> {
             turn.started_at.into(),
             turn.finished_at.into(),
             turn.last_seq.into(),
+            Arg::json(&turn.steers)?,
         ];
         self.conn.execute(SQL, &args).await?;
         Ok(())
@@ -104,9 +107,7 @@ impl Rows<'_> {
         const SQL: &str = "
             update turn set step = step + 1
             where tenant_id = $1 and turn_id = $2 and epoch = $3 and step = $4 and status = 'running'
-            returning turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
-                cancel_reason, progress, usage, error, active_ms, active_since, created_at, started_at,
-                finished_at, first_seq, last_seq, queue_place";
+            returning *";
         let args = [self.tenant.into(), id.into(), epoch.into(), step.into()];
         let row = self.conn.row(SQL, &args).await?;
         row.as_ref().map(turn_record).transpose()
@@ -132,9 +133,7 @@ impl Rows<'_> {
     /// One turn; absent and foreign ones are `None`.
     pub async fn turn(&mut self, session: SessionId, id: TurnId) -> Result<Option<TurnRecord>, StoreError> {
         const SQL: &str = "
-            select turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
-                cancel_reason, progress, usage, error, active_ms, active_since, created_at, started_at,
-                finished_at, first_seq, last_seq, queue_place
+            select *
             from turn where tenant_id = $1 and session_id = $2 and turn_id = $3";
         let args = [self.tenant.into(), session.into(), id.into()];
         let row = self.conn.row(SQL, &args).await?;
@@ -149,12 +148,12 @@ impl Rows<'_> {
         const SQLITE: &str = "
             select turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
                 cancel_reason, progress, usage, error, active_ms, active_since, created_at, started_at,
-                finished_at, first_seq, last_seq, queue_place
+                finished_at, first_seq, last_seq, queue_place, steers, key_id
             from turn where tenant_id = $1 and +session_id = $2 and turn_id in (select value from json_each($3))";
         const POSTGRES: &str = "
             select turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
                 cancel_reason, progress, usage, error, active_ms, active_since, created_at, started_at,
-                finished_at, first_seq, last_seq, queue_place
+                finished_at, first_seq, last_seq, queue_place, steers, key_id
             from turn where tenant_id = $1 and session_id = $2
                 and turn_id in (select json_array_elements_text($3::json))";
         let rows = self.by_ids([SQLITE, POSTGRES], session, ids).await?;
@@ -171,9 +170,7 @@ impl Rows<'_> {
         limit: u32,
     ) -> Result<Vec<TurnRecord>, StoreError> {
         const SQL: &str = "
-            select turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
-                cancel_reason, progress, usage, error, active_ms, active_since, created_at, started_at,
-                finished_at, first_seq, last_seq, queue_place
+            select *
             from turn
             where tenant_id = $1 and session_id = $2 and turn_id < coalesce($3, 'turn_~')
                 and status = coalesce($4, status)
@@ -192,9 +189,7 @@ impl Rows<'_> {
     /// The head of the queue: the oldest turn that waits behind the active one.
     pub async fn queue_head(&mut self, session: SessionId) -> Result<Option<TurnRecord>, StoreError> {
         const SQL: &str = "
-            select turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
-                cancel_reason, progress, usage, error, active_ms, active_since, created_at, started_at,
-                finished_at, first_seq, last_seq, queue_place
+            select *
             from turn where tenant_id = $1 and session_id = $2 and status = 'queued'
             order by queue_place, turn_id limit 1";
         let row = self.conn.row(SQL, &[self.tenant.into(), session.into()]).await?;
@@ -213,9 +208,7 @@ impl Rows<'_> {
     /// All turns that wait in the queue, oldest first.
     pub async fn queued_turns(&mut self, session: SessionId) -> Result<Vec<TurnRecord>, StoreError> {
         const SQL: &str = "
-            select turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
-                cancel_reason, progress, usage, error, active_ms, active_since, created_at, started_at,
-                finished_at, first_seq, last_seq, queue_place
+            select *
             from turn where tenant_id = $1 and session_id = $2 and status = 'queued'
             order by queue_place, turn_id";
         let rows = self.conn.rows(SQL, &[self.tenant.into(), session.into()]).await?;
@@ -247,6 +240,7 @@ pub(super) fn turn_record(row: &Row) -> Result<TurnRecord, StoreError> {
         turn_id: row.id("turn_id")?,
         session_id: row.id("session_id")?,
         user_id: row.text("user_id")?,
+        key_id: row.opt_id("key_id")?,
         status: named(&row.text("status")?)?,
         stop_reason: row.opt_text("stop_reason")?.map(|name| named(&name)).transpose()?,
         input: row.json("input")?,
@@ -266,5 +260,6 @@ pub(super) fn turn_record(row: &Row) -> Result<TurnRecord, StoreError> {
         first_seq: row.int("first_seq")?,
         last_seq: row.opt_int("last_seq")?,
         queue_place: row.int("queue_place")?,
+        steers: row.json("steers")?,
     })
 }

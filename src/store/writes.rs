@@ -1,6 +1,7 @@
 //! Carrying out what pure code decided: one [`Writes`] becomes a few statements
 //! under the session's lock. Here, and only here, events get their numbers.
 
+use super::notices::Notice;
 use super::scope::Rows;
 use super::{News, StoreError};
 use crate::base::Timestamp;
@@ -47,11 +48,18 @@ impl Rows<'_> {
         }
         self.append(session, &writes.events, first, at).await?;
         self.write_session(session, at).await?;
+        // Last: many sessions share the sums.
+        self.add_usage(&writes.usage).await?;
+        self.add_budget_grants(session.session_id, &writes.budget_grants)
+            .await?;
         let news = match writes.events.is_empty() {
             true => News::Other,
             false => News::Events(session.head_seq),
         };
         self.conn.ring(session.session_id, news);
+        if let Some(notice) = Notice::of(session, &writes.events, first) {
+            self.conn.notify(notice);
+        }
         Ok(first)
     }
 

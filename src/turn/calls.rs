@@ -3,6 +3,7 @@
 //! each commit starts what may follow.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -46,6 +47,9 @@ pub(super) async fn run_calls(engine: &Engine, owned: &mut Owned, watch: &mut Wa
                 if owned.commit(engine, change).await.is_err() {
                     flight.kill().await;
                     return Err(Gone);
+                }
+                if let Some(outcome) = owned.doomed.take() {
+                    return end(engine, owned, flight, Ending::Outcome(Box::new(outcome))).await;
                 }
                 watch.knows(owned.state.session.head_seq);
                 if engine.is_draining() && flight.is_empty() {
@@ -170,13 +174,17 @@ impl InFlight {
     /// Cancels all calls and waits for their results; those that do not die in
     /// time have none.
     async fn kill(&mut self) -> Results {
+        self.kill_within(KILL_PATIENCE).await
+    }
+
+    async fn kill_within(&mut self, patience: Duration) -> Results {
         self.cancel.cancel();
         let all = async {
             while !self.tasks.is_empty() {
                 self.join_next().await;
             }
         };
-        let _late = timeout(KILL_PATIENCE, all).await;
+        let _late = timeout(patience, all).await;
         self.tasks.abort_all();
         std::mem::take(&mut self.joined)
     }
@@ -210,5 +218,23 @@ mod tests {
         let ids: Vec<CallId> = flight.ready().await.into_iter().map(|(id, _)| id).collect();
         assert_eq!(ids, [quick]);
         assert!(!flight.is_empty(), "the slow one is still to come");
+    }
+
+    #[tokio::test]
+    async fn a_call_that_does_not_die_in_time_has_no_result_and_holds_nobody_up() {
+        let mut flight = InFlight::default();
+        let (tame, wild): (CallId, CallId) = (Id::from_bits(1), Id::from_bits(2));
+        let cancelled = flight.cancel.child_token();
+        flight.tasks.spawn(async move {
+            cancelled.cancelled().await;
+            (tame, Done::default())
+        });
+        flight.tasks.spawn(async move {
+            std::future::pending::<()>().await;
+            (wild, Done::default())
+        });
+        let results = flight.kill_within(Duration::from_millis(100)).await;
+        let ids: Vec<CallId> = results.into_iter().map(|(id, _)| id).collect();
+        assert_eq!(ids, [tame]);
     }
 }

@@ -3,6 +3,7 @@
 //! was decided. An ended turn promotes the queue's head in the same
 //! transaction.
 
+use super::budgets;
 use super::engine::Engine;
 use super::state::State;
 use super::step::Step;
@@ -49,6 +50,7 @@ pub(super) async fn load(rows: &mut Rows<'_>, session: SessionRecord, turn: Turn
         turn,
         calls,
         approvals,
+        budgets: Vec::new(),
     })
 }
 
@@ -87,20 +89,30 @@ async fn decided(
 ) -> Result<Carried, StoreError> {
     let (mut state, mut writes, now) = {
         let scene = engine.scene(&state.session, &state.turn);
+        let budgets = budgets::load(
+            rows,
+            &scene.rules,
+            (&state.session, &state.turn),
+            engine.clock().now(),
+            &[],
+        );
+        let state = State {
+            budgets: budgets.await?,
+            ..state
+        };
         let world = engine.world(&scene, grants);
         let mut step = Step::new(&world, state);
         change(&mut step);
         let (state, writes) = step.done();
         (state, writes, world.now)
     };
-    let due = writes
-        .new_approvals
-        .iter()
-        .any(|approval| approval.expires_at.is_some());
+    place_released(rows, &state, &mut writes).await?;
     let mut promoted = None;
     if state.turn.status.is_terminal() && state.session.active_turn_id.is_none() {
         promoted = promote(rows, engine, &mut state, &mut writes).await?;
     }
+    let mut asked = writes.new_approvals.iter();
+    let due = asked.any(|approval| approval.expires_at.is_some());
     let first_seq = rows.apply(&mut state.session, &writes, now).await?;
     if let Some(pen) = pen {
         finish_drafts(pen, &writes, first_seq);
@@ -116,6 +128,26 @@ async fn decided(
     })
 }
 
+/// Messages for the turn that became turns of their own, in their order.
+fn released<'a>(turn: &TurnRecord, new_turns: &'a mut [TurnRecord]) -> impl Iterator<Item = &'a mut TurnRecord> {
+    let own = turn.turn_id;
+    new_turns.iter_mut().filter(move |new| new.turn_id != own)
+}
+
+/// Gives them their places, before all that wait.
+async fn place_released(rows: &mut Rows<'_>, state: &State, writes: &mut Writes) -> Result<(), StoreError> {
+    let count = released(&state.turn, &mut writes.new_turns).count();
+    if count == 0 {
+        return Ok(());
+    }
+    let last = rows.queue_front(state.session.session_id).await?;
+    let first = last - i64::try_from(count).unwrap_or(0) + 1;
+    for (turn, place) in released(&state.turn, &mut writes.new_turns).zip(first..) {
+        turn.queue_place = place;
+    }
+    Ok(())
+}
+
 /// Begins the queue's head now that the session is free; of a deleted session
 /// nothing begins any more.
 async fn promote(
@@ -127,16 +159,20 @@ async fn promote(
     if state.session.deleted_at.is_some() {
         return Ok(None);
     }
-    let Some(head) = rows.queue_head(state.session.session_id).await? else {
-        return Ok(None);
+    // What the ended turn did not come to read goes first.
+    let released = released(&state.turn, &mut writes.new_turns).next().cloned();
+    let head = match released {
+        Some(head) => Some(head),
+        None => rows.queue_head(state.session.session_id).await?,
     };
+    let Some(head) = head else { return Ok(None) };
     let scene = engine.scene(&state.session, &head);
     let world = engine.world(&scene, &[]);
+    let whose = (&state.session, &head);
+    let budgets = budgets::load(rows, &scene.rules, whose, world.now, &writes.usage).await?;
     let waiting = State {
-        session: state.session.clone(),
-        turn: head,
-        calls: Vec::new(),
-        approvals: Vec::new(),
+        budgets,
+        ..State::fresh(state.session.clone(), head)
     };
     let mut step = Step::new(&world, waiting);
     step.begin();

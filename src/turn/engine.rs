@@ -11,17 +11,21 @@ use futures::FutureExt;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::Instrument;
 
+use super::admission::Ceilings;
 use super::state::State;
 use super::world::{Rules, World};
 use super::{owner, run};
 use crate::base::Clock;
 use crate::live::hub::Hub;
 use crate::model::approval::{OnAsk, OnExpiry};
+use crate::model::budget::{BudgetScope, BudgetUnit, Budgets};
 use crate::model::grant::Grant;
 use crate::model::id::{NodeId, ProcessId, SessionId, TenantId, TurnId};
 use crate::model::record::{SessionRecord, TurnRecord};
 use crate::model::session::ApprovalMode;
+use crate::model::usage::Prices;
 use crate::provider::Provider;
 use crate::provider::retry::Policy;
 use crate::store::Store;
@@ -47,9 +51,13 @@ pub struct Settings {
     pub on_expiry: OnExpiry,
     pub allow_permanent: bool,
     pub allowlist: Vec<String>,
+    pub budgets: Budgets,
+    pub prices: Prices,
+    /// What prices and costs are in.
+    pub currency: String,
     /// How long a commit is retried while the store is away.
     pub store_retry: Duration,
-    pub max_executing: usize,
+    pub ceilings: Ceilings,
 }
 
 /// A cheap handle; clones are the same engine.
@@ -97,6 +105,9 @@ pub struct Parts {
     /// Every process sees the same data directory (`server.data_dir_shared`).
     pub shared: bool,
 }
+
+/// Less than that of any turn that somebody owns.
+const UNCLAIMED: i64 = 0;
 
 /// A turn whose owner task lives in this process.
 struct Running {
@@ -179,9 +190,28 @@ impl Engine {
         self.0.draining.is_cancelled()
     }
 
-    /// Turns with an owner task here.
+    /// Turns with an owner task here, or about to get one.
     pub fn executing(&self) -> usize {
         self.running().len()
+    }
+
+    /// Keeps a place for a turn that has no owner task yet; where there is none,
+    /// the limit.
+    pub(super) fn keep_place(&self, turn: TurnId, limit: Option<u32>) -> Result<(), u32> {
+        let mut running = self.running();
+        if let Some(limit) = limit.filter(|limit| *limit as usize <= running.len()) {
+            return Err(limit);
+        }
+        running.entry(turn).or_insert(Running { epoch: UNCLAIMED });
+        Ok(())
+    }
+
+    /// Gives up the place of a turn that got no owner task.
+    pub(super) fn free(&self, turn: TurnId) {
+        let mut running = self.running();
+        if running.get(&turn).is_some_and(|running| running.epoch == UNCLAIMED) {
+            running.remove(&turn);
+        }
     }
 
     /// Whether this process runs the turn at this epoch.
@@ -207,7 +237,9 @@ impl Engine {
             }
         }
         let engine = self.clone();
-        self.0.tasks.spawn(async move {
+        let session = state.session.session_id;
+        let span = tracing::info_span!("turn", %tenant, %session, %turn);
+        let running = async move {
             let owned = owner::Owned::new(&engine, tenant, state);
             // The task is one allocation anyway; the future within would make it large.
             let ran = AssertUnwindSafe(Box::pin(run::run(&engine, owned)))
@@ -226,7 +258,8 @@ impl Engine {
             if running.get(&turn).is_some_and(|running| running.epoch == epoch) {
                 running.remove(&turn);
             }
-        });
+        };
+        self.0.tasks.spawn(running.instrument(span));
     }
 
     /// Runs a request to its end even if whoever asked goes away: a turn that
@@ -324,7 +357,11 @@ impl Engine {
                 .approval_timeout
                 .map_or(0, |timeout| i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX)),
         };
-        let limit = turn.options.limits.max_steps.unwrap_or(u32::MAX);
+        let limits = &turn.options.limits;
+        let limit = limits.max_steps.unwrap_or(u32::MAX);
+        let mut budgets = settings.budgets.clone();
+        budgets.narrow(BudgetScope::Turn, BudgetUnit::Tokens, limits.max_tokens);
+        budgets.narrow(BudgetScope::Turn, BudgetUnit::CostNanos, limits.max_cost_nanos);
         Rules {
             max_steps: settings.max_steps.min(limit),
             mode: policy.mode.unwrap_or(settings.mode),
@@ -338,6 +375,7 @@ impl Engine {
             on_expiry: policy.on_expiry.unwrap_or(settings.on_expiry),
             allow_permanent: settings.allow_permanent,
             allowlist: settings.allowlist.clone(),
+            budgets,
         }
     }
 

@@ -5,6 +5,8 @@
 //! effects and commit. A successor that loads the record decides as its
 //! predecessor would have: recovery is nothing special.
 
+pub mod admission;
+mod budgets;
 mod calls;
 mod commit;
 pub mod engine;

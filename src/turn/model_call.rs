@@ -14,8 +14,10 @@ use super::watch::{Signal, Watch};
 use crate::live::drafts::Item;
 use crate::model::id::MessageId;
 use crate::model::problem::{Problem, ProblemCode};
-use crate::model::turn::StopReason;
-use crate::provider::{Answer, Delta, Failed, FailureKind, Finish, Request, retry};
+use crate::model::record::LastAnswer;
+use crate::model::turn::{StopReason, TurnStatus};
+use crate::model::usage::Spent;
+use crate::provider::{Answer, ChatMessage, Delta, Failed, FailureKind, Finish, Request, retry};
 use crate::tool::arguments::{self, Unreadable};
 
 /// How often an unusable answer is asked for again (Hermes: 3 for empty ones,
@@ -45,7 +47,7 @@ pub(super) async fn call_model(
     watch: &mut Watch,
     with_tools: bool,
 ) -> Result<(), Gone> {
-    let Some(request) = load_request(engine, owned, watch, with_tools).await? else {
+    let Some(mut request) = load_request(engine, owned, watch, with_tools).await? else {
         // As soon as the store is back the turn ends.
         return owned.commit(engine, ending(store_unavailable(), Vec::new())).await;
     };
@@ -55,21 +57,29 @@ pub(super) async fn call_model(
         let message_id = MessageId::new(engine.clock());
         let outcome = attempt(engine, owned, &request, tries.attempt, message_id, watch).await;
         let again = match outcome {
-            Attempted::Answer(answer) => match unusable(&answer, with_tools, tries.unusable) {
-                None => {
-                    let answer = AnswerIn {
-                        message_id,
-                        answer,
-                        with_tools,
-                    };
-                    return owned.commit(engine, Change::Answer(Box::new(answer))).await;
+            Attempted::Answer(answer) => {
+                let spent = Spent::in_turn(&request.model, answer.usage, &engine.settings().prices);
+                match unusable(&answer, with_tools, tries.unusable) {
+                    None => {
+                        let answer = AnswerIn {
+                            message_id,
+                            answer,
+                            with_tools,
+                            spent,
+                        };
+                        return owned.commit(engine, Change::Answer(Box::new(answer))).await;
+                    }
+                    Some(problem) if tries.unusable < MAX_UNUSABLE => {
+                        let silent = answer.calls.is_empty() && owned.state.turn.progress.last == LastAnswer::Calls;
+                        if silent && tries.unusable == 0 {
+                            request.messages.push(ChatMessage::user(prompt::NUDGE));
+                        }
+                        tries.unusable += 1;
+                        (Duration::ZERO, problem, Some(spent))
+                    }
+                    Some(problem) => return fail(engine, owned, message_id, problem, Some(spent)).await,
                 }
-                Some(problem) if tries.unusable < MAX_UNUSABLE => {
-                    tries.unusable += 1;
-                    (Duration::ZERO, problem)
-                }
-                Some(problem) => return fail(engine, owned, message_id, problem).await,
-            },
+            }
             Attempted::Failed(failed) => {
                 let problem = problem_of(&failed);
                 match retry::decide(
@@ -78,8 +88,8 @@ pub(super) async fn call_model(
                     &engine.settings().retry,
                     jitter(message_id),
                 ) {
-                    Some(delay) => (delay, problem),
-                    None => return fail(engine, owned, message_id, problem).await,
+                    Some(delay) => (delay, problem, None),
+                    None => return fail(engine, owned, message_id, problem, None).await,
                 }
             }
             Attempted::Signal(signal) => return end(engine, owned, message_id, signal).await,
@@ -95,11 +105,18 @@ async fn try_again(
     engine: &Engine,
     owned: &mut Owned,
     attempt: u32,
-    (delay, error): (Duration, Problem),
+    (delay, error, spent): (Duration, Problem, Option<Spent>),
     watch: &mut Watch,
 ) -> Result<Option<Signal>, Gone> {
-    owned.commit(engine, Change::Retrying { attempt, delay, error }).await?;
-    if owned.state.turn.status.is_terminal() {
+    let change = Change::Retrying {
+        attempt,
+        delay,
+        error,
+        spent,
+    };
+    owned.commit(engine, change).await?;
+    // Over, or parked: the budget leaves no room for another try.
+    if owned.state.turn.status != TurnStatus::Running {
         return Err(Gone);
     }
     owned.drafts.restart(owned.state.session.head_seq);
@@ -214,7 +231,13 @@ fn unusable(answer: &Answer, with_tools: bool, tries: u32) -> Option<Problem> {
 }
 
 /// Ends the turn as failed; text that arrived is kept.
-async fn fail(engine: &Engine, owned: &mut Owned, message_id: MessageId, problem: Problem) -> Result<(), Gone> {
+async fn fail(
+    engine: &Engine,
+    owned: &mut Owned,
+    message_id: MessageId,
+    problem: Problem,
+    spent: Option<Spent>,
+) -> Result<(), Gone> {
     let reason = if problem.code == ProblemCode::UpstreamRefused {
         StopReason::Refusal
     } else {
@@ -229,6 +252,7 @@ async fn fail(engine: &Engine, owned: &mut Owned, message_id: MessageId, problem
                 outcome,
                 results: Vec::new(),
                 partial: Some((message_id, partial)),
+                spent,
             },
         )
         .await
@@ -249,6 +273,7 @@ async fn end(engine: &Engine, owned: &mut Owned, message_id: MessageId, signal: 
                 outcome,
                 results: Vec::new(),
                 partial: Some((message_id, partial)),
+                spent: None,
             },
         )
         .await

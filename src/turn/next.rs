@@ -2,6 +2,7 @@
 //! clock, no I/O, no memory of its own.
 
 use super::state::State;
+use crate::model::approval::{ApprovalKind, ApprovalStatus};
 use crate::model::call::CallStatus;
 use crate::model::id::CallId;
 use crate::model::problem::{Problem, ProblemCode};
@@ -29,6 +30,8 @@ pub enum Next {
     Await,
     /// Only decisions are missing.
     Park,
+    /// The next model call would cross a budget: a person is asked first.
+    AskBudget,
     Finish(Outcome),
 }
 
@@ -106,9 +109,7 @@ pub fn next(state: &State, max_steps: u32) -> Next {
 
 fn after_answer(state: &State, max_steps: u32) -> Next {
     let progress = &state.turn.progress;
-    let more = Next::CallModel {
-        with_tools: progress.steps < max_steps,
-    };
+    let more = || call_model(state, progress.steps < max_steps);
     let done = || {
         let over = max_steps < progress.steps;
         Next::Finish(Outcome::completed(if over {
@@ -118,7 +119,7 @@ fn after_answer(state: &State, max_steps: u32) -> Next {
         }))
     };
     match progress.last {
-        LastAnswer::None => more,
+        LastAnswer::None => more(),
         LastAnswer::Calls if MAX_INVALID_ROUNDS <= progress.invalid_rounds => {
             let problem = Problem::new(
                 ProblemCode::ModelAnswerInvalid,
@@ -126,9 +127,9 @@ fn after_answer(state: &State, max_steps: u32) -> Next {
             );
             Next::Finish(Outcome::failed(StopReason::Error, problem))
         }
-        LastAnswer::Calls => more,
+        LastAnswer::Calls => more(),
         // Past the limit of steps only the summary was wanted: no continuing.
-        LastAnswer::Cut if progress.continuations <= MAX_CONTINUATIONS && progress.steps <= max_steps => more,
+        LastAnswer::Cut if progress.continuations <= MAX_CONTINUATIONS && progress.steps <= max_steps => more(),
         LastAnswer::Cut | LastAnswer::Text => done(),
         LastAnswer::Filtered => {
             let problem = Problem::new(
@@ -137,5 +138,20 @@ fn after_answer(state: &State, max_steps: u32) -> Next {
             );
             Next::Finish(Outcome::failed(StopReason::Refusal, problem))
         }
+    }
+}
+
+/// A model call, once the budgets leave room for it. A *no* ends the turn even
+/// if there is room again, and so does silence.
+fn call_model(state: &State, with_tools: bool) -> Next {
+    let mut asked = state
+        .approvals
+        .iter()
+        .filter(|approval| approval.kind == ApprovalKind::Budget);
+    match asked.next_back().map(|newest| newest.status) {
+        Some(ApprovalStatus::Denied | ApprovalStatus::Expired) => Next::Finish(Outcome::completed(StopReason::Budget)),
+        Some(ApprovalStatus::Pending) => Next::Park,
+        _ if state.exceeded().next().is_some() => Next::AskBudget,
+        _ => Next::CallModel { with_tools },
     }
 }

@@ -13,9 +13,11 @@ use super::step::{AnswerIn, Partial, Step};
 use tokio_util::sync::CancellationToken;
 
 use crate::live::hub::Writer;
+use crate::model::call::CallStatus;
 use crate::model::id::{CallId, MessageId, TenantId};
 use crate::model::problem::{Problem, ProblemCode};
 use crate::model::turn::StopReason;
+use crate::model::usage::Spent;
 use crate::store::{Scope, StoreError};
 use crate::tool::Done;
 
@@ -29,6 +31,8 @@ pub(super) struct Owned {
     pub drafts: Writer,
     /// Fires when this process must let go of its turns.
     pub stopping: CancellationToken,
+    /// How the turn must end once what still runs of it is stopped.
+    pub doomed: Option<Outcome>,
 }
 
 /// The turn is not this task's any more: somebody else went on with it, it is
@@ -48,11 +52,15 @@ pub(super) enum Change {
         attempt: u32,
         delay: Duration,
         error: Problem,
+        /// What the answer took that cannot be used.
+        spent: Option<Spent>,
     },
     End {
         outcome: Outcome,
         results: Vec<(CallId, Done)>,
         partial: Option<(MessageId, Partial)>,
+        /// What the last answer took, if it came too late or cannot be used.
+        spent: Option<Spent>,
     },
 }
 
@@ -80,46 +88,76 @@ impl Change {
             Self::Answer(answer) => step.answer(*answer),
             Self::Results(results) => step.results(results),
             Self::Kept(results) => step.keep(results),
-            Self::Retrying { attempt, delay, error } => step.retrying(attempt, delay, &error),
+            Self::Retrying {
+                attempt,
+                delay,
+                error,
+                spent,
+            } => step.retrying(attempt, delay, &error, spent),
             Self::End {
                 outcome,
                 results,
                 partial,
-            } => step.end(outcome, results, partial),
+                spent,
+            } => {
+                if let Some(spent) = spent {
+                    step.spend(spent);
+                }
+                step.end(outcome, results, partial);
+            }
+        }
+    }
+
+    /// Whether calls of the turn still run once this is stored. They are stopped
+    /// before the turn ends, or the next one would begin beside them.
+    fn leaves_running(&self, state: &State) -> bool {
+        let (Self::Results(results) | Self::Kept(results)) = self else {
+            return false;
+        };
+        let mut running = state.calls.iter().filter(|call| call.status == CallStatus::Running);
+        running.any(|call| results.iter().all(|(id, _)| *id != call.call_id))
+    }
+
+    /// The same happening while other calls run: what is there is kept, and
+    /// nothing follows from it yet.
+    fn keeping(self) -> Self {
+        match self {
+            Self::Results(results) => Self::Kept(results),
+            other => other,
         }
     }
 
     /// The same happening when the turn was cancelled meanwhile: what is there
     /// is kept, nothing follows from it.
     fn ending(self, outcome: Outcome) -> Self {
-        match self {
+        let (results, partial, spent) = match self {
             Self::Answer(answer) => {
-                let AnswerIn { message_id, answer, .. } = *answer;
+                let AnswerIn {
+                    message_id,
+                    answer,
+                    spent,
+                    ..
+                } = *answer;
                 let partial = Partial {
                     text: answer.text,
                     reasoning: answer.reasoning,
                 };
-                Self::End {
-                    outcome,
-                    results: Vec::new(),
-                    partial: Some((message_id, partial)),
-                }
+                (Vec::new(), Some((message_id, partial)), Some(spent))
             }
-            Self::Results(results) | Self::Kept(results) => Self::End {
-                outcome,
-                results,
-                partial: None,
-            },
-            Self::Retrying { .. } => Self::End {
-                outcome,
-                results: Vec::new(),
-                partial: None,
-            },
-            Self::End { results, partial, .. } => Self::End {
-                outcome,
+            Self::Results(results) | Self::Kept(results) => (results, None, None),
+            Self::Retrying { spent, .. } => (Vec::new(), None, spent),
+            Self::End {
                 results,
                 partial,
-            },
+                spent,
+                ..
+            } => (results, partial, spent),
+        };
+        Self::End {
+            outcome,
+            results,
+            partial,
+            spent,
         }
     }
 }
@@ -136,6 +174,7 @@ impl Owned {
             state,
             drafts,
             stopping: engine.stopping(),
+            doomed: None,
         }
     }
 
@@ -173,7 +212,13 @@ impl Owned {
             }
             if !given_up && engine.settings().store_retry <= began.elapsed() {
                 given_up = true;
-                change = change.ending(store_unavailable());
+                change = match change.leaves_running(&self.state) {
+                    true => {
+                        self.doomed = Some(store_unavailable());
+                        change.keeping()
+                    }
+                    false => change.ending(store_unavailable()),
+                };
             }
             tokio::select! {
                 () = tokio::time::sleep(RETRY_PAUSE) => {}
@@ -208,6 +253,8 @@ impl Owned {
                         commit::load(&mut rows, session, turn).await?
                     };
                     let change = match cancelled {
+                        // Whoever runs them sees the cancel next.
+                        Some(_) if change.leaves_running(&state) => change.keeping(),
                         Some(reason) => change.ending(Outcome::stopped(reason)),
                         None => change,
                     };

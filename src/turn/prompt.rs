@@ -24,6 +24,11 @@ const SUMMARY: &str = "The limit of steps for this turn is reached and no tool c
 const CONTINUE: &str = "Your answer was cut off at the length limit. Continue exactly where it stopped, \
     without repeating anything.";
 
+/// Said once to a model that fell silent behind the results of its calls. It is
+/// no part of the transcript.
+pub(super) const NUDGE: &str = "Your calls have their results, but you said nothing. Go on with what they show, \
+    or answer.";
+
 pub(super) fn request(
     engine: &Engine,
     owned: &Owned,

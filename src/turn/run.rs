@@ -45,7 +45,7 @@ async fn go_on(engine: &Engine, owned: &mut Owned) -> Result<(), Gone> {
             // The transaction that made these possible has drawn the
             // consequence already; only a turn left over by a draining process
             // stands here, and that one is taken over, not run.
-            Next::Run(_) | Next::Park | Next::Finish(_) => return Err(Gone),
+            Next::Run(_) | Next::Park | Next::AskBudget | Next::Finish(_) => return Err(Gone),
         }
     }
     Ok(())
@@ -67,5 +67,6 @@ pub(super) fn ending(outcome: Outcome, results: Vec<(crate::model::id::CallId, c
         outcome,
         results,
         partial: None,
+        spent: None,
     }
 }

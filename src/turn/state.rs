@@ -2,9 +2,13 @@
 //! calls of its newest answer and their approvals.
 
 use crate::model::approval::{Approval, ApprovalStatus};
+use crate::model::budget::Budget;
 use crate::model::call::CallStatus;
 use crate::model::id::CallId;
 use crate::model::record::{CallRecord, SessionRecord, TurnRecord};
+
+/// Calls of one answer that run at once (Hermes: 8 workers).
+const MAX_AT_ONCE: usize = 8;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct State {
@@ -14,9 +18,28 @@ pub struct State {
     pub calls: Vec<CallRecord>,
     /// Approvals of this turn, oldest first.
     pub approvals: Vec<Approval>,
+    /// How far the turn's budgets are used, as of the transaction that decides.
+    pub budgets: Vec<Budget>,
 }
 
 impl State {
+    /// A turn that asked the model for nothing yet.
+    pub fn fresh(session: SessionRecord, turn: TurnRecord) -> Self {
+        Self {
+            session,
+            turn,
+            calls: Vec::new(),
+            approvals: Vec::new(),
+            budgets: Vec::new(),
+        }
+    }
+
+    /// Budgets that the next model call would cross.
+    pub fn exceeded(&self) -> impl Iterator<Item = &Budget> {
+        let next = self.turn.progress.foreseen;
+        self.budgets.iter().filter(move |budget| budget.is_exceeded(next))
+    }
+
     pub fn call(&self, id: CallId) -> Option<&CallRecord> {
         self.calls.iter().find(|call| call.call_id == id)
     }
@@ -40,7 +63,7 @@ impl State {
     }
 
     /// Calls that may start now: every earlier segment is settled, and within a
-    /// sequential one every earlier call.
+    /// sequential one every earlier call; no more than may run at once.
     pub fn startable(&self) -> Vec<CallId> {
         let ready = |place: usize, call: &CallRecord| {
             let before = self.calls.iter().take(place);
@@ -49,9 +72,12 @@ impl State {
                     .filter(|other| other.segment < call.segment || !call.parallel)
                     .all(|other| other.status.is_settled())
         };
+        let running = self.calls.iter().filter(|call| call.status == CallStatus::Running);
+        let free = MAX_AT_ONCE.saturating_sub(running.count());
         let calls = self.calls.iter().enumerate();
         calls
             .filter(|(place, call)| ready(*place, call))
+            .take(free)
             .map(|(_, call)| call.call_id)
             .collect()
     }

@@ -22,11 +22,20 @@ impl Engine {
         error: StoreError,
     ) -> Result<CreatedTurn, EngineError> {
         self.adopt(scope, session).await;
-        let read = scope.read(move |mut rows| Box::pin(async move { rows.turn(session, id).await }));
+        let read = scope.read(move |mut rows| {
+            Box::pin(async move {
+                if let Some((seq, active)) = rows.steered(session, id).await? {
+                    return Ok(rows.turn(session, active).await?.map(|turn| (seq, turn, true)));
+                }
+                let turn = rows.turn(session, id).await?;
+                Ok(turn.map(|turn| (turn.first_seq, turn, false)))
+            })
+        });
         match read.await? {
-            Some(turn) => Ok(CreatedTurn {
-                first_seq: turn.first_seq,
+            Some((first_seq, turn, steered)) => Ok(CreatedTurn {
+                first_seq,
                 turn: turn.view(),
+                steered,
             }),
             None => Err(EngineError::Store(error)),
         }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::base::{Clock, Id, Timestamp, id::Kind};
 use crate::model::approval::{OnAsk, OnExpiry};
+use crate::model::budget::Budgets;
 use crate::model::grant::Grant;
 use crate::model::id::{NodeId, ProcessId};
 use crate::model::session::ApprovalMode;
@@ -26,6 +27,7 @@ pub struct Rules {
     pub allow_permanent: bool,
     /// Keys of findings and exact commands that need no asking.
     pub allowlist: Vec<String>,
+    pub budgets: Budgets,
 }
 
 pub struct World<'a> {

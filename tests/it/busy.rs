@@ -105,6 +105,21 @@ async fn busy(server: &Server, session: SessionId, text: &str, on_busy: OnBusy) 
     server.engine.create_turn(&server.scope, session, new).await.unwrap()
 }
 
+/// Allows once whatever pends.
+pub(crate) async fn decide_all(server: &Server, session: SessionId) {
+    for approval in approvals(server, session).await {
+        let answer = AnswerRequest {
+            choice: Choice::Once,
+            digest: None,
+            reason: None,
+            stop_turn: false,
+            arguments: None,
+            by: "tester".to_owned(),
+        };
+        server.engine.decide(&server.scope, approval.id, answer).await.unwrap();
+    }
+}
+
 async fn approvals(server: &Server, session: SessionId) -> Vec<Approval> {
     let read = server
         .scope

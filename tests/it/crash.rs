@@ -6,9 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use hermes_server::model::approval::{ApprovalStatus, Choice};
+use hermes_server::model::approval::ApprovalStatus;
+use hermes_server::model::budget::{BudgetScope, BudgetUnit};
 use hermes_server::model::call::CallStatus;
+use hermes_server::model::event::EventBody;
 use hermes_server::model::id::SessionId;
+use hermes_server::model::message::{Message, Role, text_of};
 use hermes_server::model::turn::{OnBusy, TurnStatus};
 use hermes_server::store::{Fate, Probe};
 use hermes_server::turn::requests::{AnswerRequest, NewTurn};
@@ -24,6 +27,10 @@ struct Script {
     /// A second turn, queued behind the first.
     queued: Option<&'static str>,
     cancel: bool,
+    /// A message for the turn while it runs, or a turn of its own behind it.
+    steer: Option<&'static str>,
+    /// The turn's budget; each time it is used up somebody grants more.
+    max_tokens: Option<u64>,
     /// Files that count how often their command ran.
     marks: &'static [&'static str],
 }
@@ -34,6 +41,8 @@ fn scripts() -> Vec<Script> {
         text: String::new(),
         queued: None,
         cancel: false,
+        steer: None,
+        max_tokens: None,
         marks: &[],
     };
     let reads = "/tool read_file {\"path\": \"x\"}\n/tool read_file {\"path\": \"y\"}";
@@ -63,6 +72,21 @@ fn scripts() -> Vec<Script> {
             ..scripts_base("approvals")
         },
         Script {
+            name: "steered",
+            text: format!("{}\n{}\n/then\n/say done", mark("a"), guarded("b")),
+            steer: Some("and mind the gap"),
+            marks: &["a", "b"],
+            ..scripts_base("steered")
+        },
+        Script {
+            name: "budget",
+            text: format!("{}\n/then\n{}\n/then\n/say done", mark("a"), mark("b")),
+            queued: Some("/say second"),
+            max_tokens: Some(60),
+            marks: &["a", "b"],
+            ..scripts_base("budget")
+        },
+        Script {
             name: "cancel",
             text: format!("{}\n{}\n/then\n/sleep 60000\n/say never", mark("a"), mark("b")),
             cancel: true,
@@ -78,6 +102,8 @@ fn scripts_base(name: &'static str) -> Script {
         text: String::new(),
         queued: None,
         cancel: false,
+        steer: None,
+        max_tokens: None,
         marks: &[],
     }
 }
@@ -131,8 +157,12 @@ async fn play(server: &Server, session: SessionId, script: &Script) {
             };
             let _sent = server.engine.create_turn(&server.scope, session, new).await;
         }
+        let heard = match script.steer {
+            Some(text) => steer(server, session, text).await,
+            None => true,
+        };
         let wanted = if second.is_some() { 2 } else { 1 };
-        if all.len() == wanted && all.iter().all(|(_, status)| status.is_terminal()) {
+        if heard && wanted <= all.len() && all.iter().all(|(_, status)| status.is_terminal()) {
             return;
         }
         decide_all(server, session).await;
@@ -148,6 +178,29 @@ async fn play(server: &Server, session: SessionId, script: &Script) {
         let mut bell = server.engine.store().bell().subscribe(session);
         let _changed = tokio::time::timeout(Duration::from_millis(20), bell.changed()).await;
     }
+}
+
+/// Sends the message unless it is there already; whether it is in the transcript.
+async fn steer(server: &Server, session: SessionId, text: &str) -> bool {
+    if times_said(server, session, text).await == 1 {
+        return true;
+    }
+    let log = server.log(session).await;
+    let seen = |body: &EventBody| matches!(body, EventBody::TurnSteered(_));
+    if !log.iter().any(|event| seen(&event.body)) {
+        let new = NewTurn {
+            on_busy: OnBusy::Steer,
+            ..new_turn(text)
+        };
+        let _sent = server.engine.create_turn(&server.scope, session, new).await;
+    }
+    false
+}
+
+async fn times_said(server: &Server, session: SessionId, text: &str) -> usize {
+    let messages = server.messages(session).await;
+    let said = |message: &&Message| message.role == Role::User && text_of(&message.content) == text;
+    messages.iter().filter(said).count()
 }
 
 async fn turns(server: &Server, session: SessionId) -> Vec<(hermes_server::model::id::TurnId, TurnStatus)> {
@@ -170,7 +223,7 @@ async fn decide_all(server: &Server, session: SessionId) {
     });
     for approval in read.await.unwrap() {
         let answer = AnswerRequest {
-            choice: Choice::Once,
+            choice: approval.choices[0],
             digest: Some(approval.digest),
             reason: None,
             stop_turn: false,
@@ -187,11 +240,27 @@ async fn check(server: &Server, session: SessionId, script: &Script, what: &str)
     let log = server.log(session).await;
     check_log(&log);
     let ended = crate::harness::script::terminal_events(&log);
-    assert_eq!(ended, if script.queued.is_some() { 2 } else { 1 }, "{what}");
+    match script.steer {
+        // A message that comes too late is a turn of its own.
+        Some(text) => {
+            assert_eq!(ended, turns(server, session).await.len(), "{what}");
+            assert_eq!(times_said(server, session, text).await, 1, "{what}");
+        }
+        None => assert_eq!(ended, if script.queued.is_some() { 2 } else { 1 }, "{what}"),
+    }
     for name in script.marks {
         let ran = lines(&server.workspace(session).join(name));
         assert!(ran <= 1, "{what}: `{name}` ran {ran} times");
     }
+    // What was spent stands in rows and sums alike, each call once.
+    let usage = server.session_now(session).await.usage;
+    let spent = crate::budgets::spent(server).await;
+    assert_eq!(
+        (spent.calls, spent.tokens),
+        (u64::from(usage.steps), usage.of(BudgetUnit::Tokens)),
+        "{what}"
+    );
+    assert_eq!(spent.tenant, spent.tokens, "{what}");
     // What is reported as done was done.
     for call in messages.iter().flat_map(|message| &message.tool_calls) {
         let Some(command) = call.arguments["command"].as_str() else {
@@ -245,10 +314,12 @@ async fn run(place: &Place, script: &Script, good: usize, fault: Fault) -> bool 
 async fn at_every_commit(place: impl AsyncFn() -> Option<Place>, fault: Fault) {
     for script in scripts() {
         for good in 0.. {
-            let Some(place) = place().await else {
+            let Some(mut place) = place().await else {
                 eprintln!("skipped on Postgres: TEST_DATABASE_URL is not set");
                 return;
             };
+            let budgets = &mut place.config.budgets;
+            budgets.narrow(BudgetScope::Turn, BudgetUnit::Tokens, script.max_tokens);
             if !run(&place, &script, good, fault).await {
                 break;
             }

@@ -9,7 +9,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::client::{Client, NewKey};
-use crate::harness::http::{Answer, Web};
+use crate::harness::http::{Answer, Events, Web};
 use crate::harness::on_both;
 use crate::harness::script::{guarded, terminal};
 use crate::openapi::{Operation, document, operations};
@@ -22,11 +22,11 @@ const SHARED: [(&str, &str); 2] = [
 ];
 
 /// Text forms of ids by prefix.
-type Ids = BTreeMap<&'static str, String>;
+pub type Ids = BTreeMap<&'static str, String>;
 
 /// One thing of each kind, all of one user.
-struct World {
-    ids: Ids,
+pub struct World {
+    pub ids: Ids,
     /// Text that only this user knows.
     secret: &'static str,
 }
@@ -35,7 +35,7 @@ const SECRET: &str = "the-owner-wrote-this";
 
 impl World {
     /// A session with a grant in force and a turn that waits for an approval.
-    async fn of(web: &Web, owner: &Client) -> Self {
+    pub async fn of(web: &Web, owner: &Client) -> Self {
         let new = json!({"title": SECRET, "external_id": SECRET});
         let session = owner.post("/v1/sessions", &new).await.expect(201)["id"].clone();
         let session = session.as_str().unwrap().to_owned();
@@ -117,7 +117,7 @@ fn kinds(operation: &Operation) -> Vec<(String, String)> {
 }
 
 /// The path with ids put in; names of shared things stay what is no name.
-fn filled(operation: &Operation, ids: &Ids) -> String {
+pub fn filled(operation: &Operation, ids: &Ids) -> String {
     let named = kinds(operation).into_iter();
     named.fold(operation.path.clone(), |path, (name, kind)| {
         let id = ids
@@ -128,12 +128,12 @@ fn filled(operation: &Operation, ids: &Ids) -> String {
 }
 
 /// The least body that the operation's schema allows.
-fn body(document: &Value, operation: &Operation) -> Option<Value> {
+pub fn body(document: &Value, operation: &Operation) -> Option<Value> {
     let schema = operation.body["requestBody"]["content"]["application/json"].get("schema")?;
     Some(least(document, schema))
 }
 
-fn least(document: &Value, schema: &Value) -> Value {
+pub fn least(document: &Value, schema: &Value) -> Value {
     if let Some(reference) = schema["$ref"].as_str() {
         let name = reference.rsplit('/').next().unwrap();
         // An id of the right form that names nothing.
@@ -167,8 +167,9 @@ fn least(document: &Value, schema: &Value) -> Value {
     }
 }
 
-/// What the operation answers; of a stream that it begins, the head.
-async fn call(client: &Client, operation: &Operation, path: &str, body: Option<&Value>) -> Answer {
+/// What the operation answers; of a session's stream that it begins, the head;
+/// of a stream of lists, the frames that show what is there.
+pub async fn call(client: &Client, operation: &Operation, path: &str, body: Option<&Value>) -> Answer {
     let method = Method::from_bytes(operation.method.as_bytes()).unwrap();
     let mut request = client.request(method, path);
     if let Some(body) = body {
@@ -180,11 +181,25 @@ async fn call(client: &Client, operation: &Operation, path: &str, body: Option<&
         .get("content-type")
         .map(|kind| kind.to_str().unwrap().to_owned());
     if kind.as_deref() == Some("text/event-stream") {
-        return Answer {
-            status: response.status().as_u16(),
-            headers: response.headers().clone(),
-            body: Value::Null,
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let last = match path.split('?').next() {
+            Some("/v1/approvals/stream") => "stream.ready",
+            Some("/v1/stream") => "stream.hello",
+            _ => "",
         };
+        let mut shown = Vec::new();
+        if !last.is_empty() {
+            let mut events = Events::of(response);
+            loop {
+                let frame = events.next().await.unwrap();
+                if frame.event == last {
+                    break;
+                }
+                shown.extend((!frame.event.starts_with("stream.")).then_some(frame.data));
+            }
+        }
+        let body = json!({"data": shown});
+        return Answer { status, headers, body };
     }
     Answer::of(response).await
 }
@@ -200,7 +215,7 @@ fn plain(answer: &Answer) -> Value {
     problem
 }
 
-fn closed(document: &Value) -> Vec<Operation> {
+pub fn closed(document: &Value) -> Vec<Operation> {
     let mut all = operations(document);
     all.retain(|operation| !operation.is_open());
     all

@@ -12,8 +12,10 @@
 )]
 #![allow(unreachable_pub, reason = "nothing is outside of a test binary")]
 
+mod answers;
 mod api_rest;
 mod binary;
+mod budgets;
 mod busy;
 mod cases;
 mod crash;
@@ -24,10 +26,16 @@ mod floors;
 mod harness;
 mod http;
 mod isolation;
+mod leases;
+mod limits;
 mod migrations;
 mod openapi;
+mod promises;
 mod races;
 mod resume;
 mod sandbox;
 mod shutdown;
+mod steer;
+mod streams;
 mod tools;
+mod unconfined;

@@ -130,7 +130,7 @@ fn every_operation_tells_its_problems() {
         let (id, responses) = (&operation.id, operation.body["responses"].as_object().unwrap());
         let mut expected = vec!["400", "403", "500"];
         if !operation.is_open() {
-            expected.extend(["401", "503"]);
+            expected.extend(["401", "429", "503"]);
         }
         if operation.path.contains('{') {
             expected.push("404");
@@ -187,29 +187,54 @@ fn every_reference_leads_somewhere() {
 #[test]
 fn streams_are_described_as_a_union_of_events() {
     let document = document();
-    let event = &document["components"]["schemas"]["Event"];
-    assert_eq!(event["discriminator"]["propertyName"], "type");
-    let mapping = event["discriminator"]["mapping"].as_object().unwrap();
-    assert_eq!(mapping.len(), event["oneOf"].as_array().unwrap().len());
+    let mapping = union(&document, "Event");
     let durable = mapping
         .keys()
         .filter(|name| EventType::from_name(name).is_some())
         .count();
     assert!(durable > 20 && mapping.contains_key("message.delta") && mapping.contains_key("stream.hello"));
-    for (kind, reference) in mapping {
-        let name = reference.as_str().unwrap().rsplit('/').next().unwrap();
-        let parts = document["components"]["schemas"][name]["allOf"].as_array().unwrap();
-        assert_eq!(parts[0]["$ref"], "#/components/schemas/EventEnvelope", "{kind}");
-        assert_eq!(parts[1]["properties"]["type"]["enum"], serde_json::json!([kind]));
-    }
+    let of_lists = union(&document, "TenantEvent");
+    assert!(of_lists.contains_key("approval.expired") && of_lists.contains_key("session.deleted"));
     let streams = operations(&document)
         .into_iter()
         .filter(|operation| operation.id.starts_with("stream_"));
     let mut count = 0;
     for operation in streams {
         let schema = &operation.body["responses"]["200"]["content"]["text/event-stream"]["schema"]["$ref"];
-        assert_eq!(schema, "#/components/schemas/Event", "{}", operation.id);
+        let name = match operation.path.starts_with("/v1/sessions/") {
+            true => "Event",
+            false => "TenantEvent",
+        };
+        assert_eq!(schema, &format!("#/components/schemas/{name}"), "{}", operation.id);
+        let ways = operation.body["security"].as_array().unwrap();
+        assert!(
+            ways.iter().any(|way| way["stream_token"].is_array()),
+            "{}",
+            operation.id
+        );
         count += 1;
     }
-    assert_eq!(count, 2);
+    assert_eq!(count, 4);
+    let takes_tokens = document["paths"].to_string().matches("\"stream_token\":").count();
+    assert_eq!(takes_tokens, 4, "nothing else takes a token from its query");
+}
+
+/// The types of a union of events, each an envelope with its own type.
+fn union<'a>(document: &'a Value, name: &str) -> &'a serde_json::Map<String, Value> {
+    let schemas = &document["components"]["schemas"];
+    let event = &schemas[name];
+    assert_eq!(event["discriminator"]["propertyName"], "type");
+    let mapping = event["discriminator"]["mapping"].as_object().unwrap();
+    assert_eq!(mapping.len(), event["oneOf"].as_array().unwrap().len());
+    for (kind, reference) in mapping {
+        let part = reference.as_str().unwrap().rsplit('/').next().unwrap();
+        let parts = schemas[part]["allOf"].as_array().unwrap();
+        assert_eq!(
+            parts[0]["$ref"],
+            format!("#/components/schemas/{name}Envelope"),
+            "{kind}"
+        );
+        assert_eq!(parts[1]["properties"]["type"]["enum"], serde_json::json!([kind]));
+    }
+    mapping
 }

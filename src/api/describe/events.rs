@@ -9,24 +9,52 @@ use utoipa::openapi::{AllOfBuilder, Ref, RefOr, Schema};
 
 type Schemas = BTreeMap<String, RefOr<Schema>>;
 
-const EVENT: &str = "Event";
-const BODY: &str = "EventBody";
-const ENVELOPE: &str = "EventEnvelope";
+/// An event as the derive names it.
+struct Event {
+    name: &'static str,
+    body: &'static str,
+    envelope: &'static str,
+    /// Before the names of its types.
+    prefix: &'static str,
+}
 
-/// Replaces `Event` and the choice it is made of by the union. Without them
+const EVENTS: [Event; 2] = [
+    Event {
+        name: "Event",
+        body: "EventBody",
+        envelope: "EventEnvelope",
+        prefix: "",
+    },
+    Event {
+        name: "TenantEvent",
+        body: "TenantEventBody",
+        envelope: "TenantEventEnvelope",
+        prefix: "Tenant",
+    },
+];
+
+/// Replaces each event and the choice it is made of by a union. Without them
 /// nothing changes.
-pub(super) fn as_union(schemas: &mut Schemas) {
-    let Some(envelope) = envelope(schemas) else { return };
-    let Some(RefOr::T(Schema::OneOf(bodies))) = schemas.remove(BODY) else {
+pub(super) fn as_unions(schemas: &mut Schemas) {
+    for event in &EVENTS {
+        as_union(schemas, event);
+    }
+}
+
+fn as_union(schemas: &mut Schemas, event: &Event) {
+    let Some(envelope) = envelope(schemas, event) else {
         return;
     };
-    schemas.insert(ENVELOPE.to_owned(), envelope);
+    let Some(RefOr::T(Schema::OneOf(bodies))) = schemas.remove(event.body) else {
+        return;
+    };
+    schemas.insert(event.envelope.to_owned(), envelope);
     let mut union = OneOfBuilder::new().description(bodies.description);
     let mut mapping = Vec::new();
     for body in bodies.items {
         let Some(kind) = kind(&body) else { continue };
-        let name = schema_name(&kind);
-        let shared = Ref::from_schema_name(ENVELOPE);
+        let name = format!("{}{}", event.prefix, schema_name(&kind));
+        let shared = Ref::from_schema_name(event.envelope);
         mapping.push((kind, Ref::from_schema_name(&name).ref_location));
         union = union.item(Ref::from_schema_name(&name));
         let whole = AllOfBuilder::new().item(shared).item(body).build();
@@ -34,12 +62,12 @@ pub(super) fn as_union(schemas: &mut Schemas) {
     }
     let told_apart = Discriminator::with_mapping("type", mapping);
     let union = union.discriminator(Some(told_apart)).build();
-    schemas.insert(EVENT.to_owned(), RefOr::T(union.into()));
+    schemas.insert(event.name.to_owned(), RefOr::T(union.into()));
 }
 
 /// What every event has beside its type and data.
-fn envelope(schemas: &Schemas) -> Option<RefOr<Schema>> {
-    let Some(RefOr::T(Schema::AllOf(event))) = schemas.get(EVENT) else {
+fn envelope(schemas: &Schemas, event: &Event) -> Option<RefOr<Schema>> {
+    let Some(RefOr::T(Schema::AllOf(event))) = schemas.get(event.name) else {
         return None;
     };
     let own = |item: &&RefOr<Schema>| matches!(item, RefOr::T(Schema::Object(_)));

@@ -2,14 +2,18 @@
 //! prove who calls, and the problems that any operation can answer with, which
 //! follow from its form and are therefore written here once.
 
+mod conditions;
 mod events;
 mod lists;
 mod once;
+mod rates;
 
 use std::fmt::Write;
 
 use utoipa::openapi::path::{Operation, Parameter, PathItem};
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::security::{
+    ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
+};
 use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{
     ComponentsBuilder, ContentBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Response,
@@ -22,8 +26,11 @@ use crate::model::principal::Scope;
 use crate::model::problem::{Problem, ProblemCode};
 
 use super::page::Limit;
+use super::viewer::PARAMETER;
 
 const SCHEME: &str = "bearer";
+/// Streams can be opened with a token in the query as well.
+const TOKEN_SCHEME: &str = "stream_token";
 
 /// What belongs together, with the scope that reading takes and the one that
 /// everything else takes. Handlers check; a test holds them to this table.
@@ -43,7 +50,7 @@ const fn tag(name: &'static str, about: &'static str, writing: Scope) -> Tag {
     }
 }
 
-const TAGS: [Tag; 8] = [
+const TAGS: [Tag; 10] = [
     tag(
         "sessions",
         "Conversations with their settings, messages and events.",
@@ -64,10 +71,17 @@ const TAGS: [Tag; 8] = [
         "Standing permissions that earlier answers gave.",
         Scope::GrantsWrite,
     ),
+    tag("usage", "What models took and cost.", Scope::SessionsRead),
     Tag {
         reading: Scope::KeysWrite,
         ..tag("keys", "API keys.", Scope::KeysWrite)
     },
+    // Asking for a token changes nothing.
+    tag(
+        "streams",
+        "Streams of a tenant's lists, and tokens that open streams.",
+        Scope::SessionsRead,
+    ),
     tag("tools", "Tools, toolsets and presets.", Scope::SessionsRead),
     tag("models", "Models that can answer.", Scope::SessionsRead),
     // A judgement is a question, though it is asked with POST.
@@ -89,6 +103,10 @@ pub(super) fn about() -> OpenApi {
              the scopes it takes; `admin` stands for all of them.",
         ))
         .build();
+    let token = ApiKeyValue::with_description(
+        PARAMETER,
+        "A stream token: it opens the one stream that it was made for, for browsers, whose `EventSource` sends no headers.",
+    );
     // Parameters name this schema, but only bodies bring theirs along.
     let limit = (Limit::name().into_owned(), Limit::schema());
     let mut schemas = vec![limit, (Problem::name().into_owned(), Problem::schema())];
@@ -100,6 +118,7 @@ pub(super) fn about() -> OpenApi {
     }
     let components = ComponentsBuilder::new()
         .security_scheme(SCHEME, SecurityScheme::Http(bearer))
+        .security_scheme(TOKEN_SCHEME, SecurityScheme::ApiKey(ApiKey::Query(token)))
         .schemas_from_iter(schemas)
         .build();
     let info = InfoBuilder::new()
@@ -160,8 +179,15 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
             if let Some(summary) = &mut operation.summary {
                 *summary = summary.replace('\n', " ");
             }
+            if conditions::heeds(operation) {
+                conditions::tell(operation, is_reading);
+            }
             if operation.security.is_none() {
-                operation.security = Some(vec![requirement(is_reading, operation)]);
+                let mut ways = vec![requirement(is_reading, operation)];
+                if is_reading && is_stream(operation) {
+                    ways.push(SecurityRequirement::new(TOKEN_SCHEME, [""; 0]));
+                }
+                operation.security = Some(ways);
             }
             for (status, description) in problems(path, operation) {
                 let responses = &mut operation.responses.responses;
@@ -169,11 +195,14 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
                     .entry(status.to_owned())
                     .or_insert_with(|| RefOr::T(problem(description)));
             }
+            if !is_open(operation) {
+                rates::tell(operation);
+            }
         }
     }
     if let Some(components) = &mut document.components {
         lists::by_name(&mut components.schemas);
-        events::as_union(&mut components.schemas);
+        events::as_unions(&mut components.schemas);
     }
     document
 }
@@ -186,6 +215,12 @@ fn requirement(is_reading: bool, operation: &Operation) -> SecurityRequirement {
         false => tag.writing.name(),
     });
     SecurityRequirement::new(SCHEME, scope)
+}
+
+/// Whether the operation answers with nothing but a stream.
+fn is_stream(operation: &Operation) -> bool {
+    let name = operation.operation_id.as_deref();
+    name.is_some_and(|name| name.starts_with("stream_"))
 }
 
 /// Whether a POST changes anything: what takes no more than reading is a
@@ -244,8 +279,14 @@ fn problems(path: &str, operation: &Operation) -> Vec<(&'static str, &'static st
             "There is no such thing, or it is someone else's.",
         ),
         (has_body, "408", "The body took too long to arrive."),
+        (
+            conditions::heeds(operation),
+            conditions::PROBLEM.0,
+            conditions::PROBLEM.1,
+        ),
         (has_body, "413", "The body is too large."),
         (has_body, "415", "The body is not JSON."),
+        (!open, rates::PROBLEM.0, rates::PROBLEM.1),
         (true, "500", "A fault of the server."),
         (
             !open,

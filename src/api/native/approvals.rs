@@ -5,7 +5,7 @@ use crate::api::surface::{Surface, routes};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 
@@ -20,6 +20,7 @@ use crate::model::approval::{Approval, ApprovalStatus, Choice};
 use crate::model::id::{ApprovalId, SessionId};
 use crate::model::principal::Scope;
 use crate::model::problem::Problem;
+use crate::model::tenant_event::Counts;
 use crate::turn::requests::AnswerRequest;
 
 /// A reason is read by a person and by the model; longer texts are messages.
@@ -65,15 +66,24 @@ pub(super) struct DecisionRequest {
     arguments: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
+/// A page of approvals, and how many of all wait.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ApprovalPage {
+    #[serde(flatten)]
+    page: Page<Approval>,
+    /// Of the session where one is given, whatever else is asked for.
+    counts: Counts,
+}
+
 /// List approvals, newest first.
 #[utoipa::path(get, path = "/v1/approvals", tag = "approvals",
     params(ApprovalFilter),
-    responses((status = 200, description = "A page of approvals.", body = Page<Approval>)))]
+    responses((status = 200, description = "A page of approvals.", body = ApprovalPage)))]
 pub(super) async fn list_approvals(
     State(state): State<ApiState>,
     caller: Caller,
     Query(filter): Query<ApprovalFilter>,
-) -> Result<Json<Page<Approval>>, Failure> {
+) -> Result<Json<ApprovalPage>, Failure> {
     caller.require(Scope::SessionsRead)?;
     let list = state.list(&caller, &json!(["approvals", filter.status, filter.session_id]))?;
     let before = list.after(filter.after.as_deref())?;
@@ -84,9 +94,15 @@ pub(super) async fn list_approvals(
         ..
     } = filter;
     let found = caller.scope.read(move |mut rows| {
-        Box::pin(async move { rows.approvals(session_id, status, before, limit.and_one()).await })
+        Box::pin(async move {
+            let approvals = rows.approvals(session_id, status, before, limit.and_one()).await?;
+            let pending = rows.count_pending(session_id).await?;
+            Ok((approvals, Counts { pending }))
+        })
     });
-    Ok(Json(list.cut(found.await?, limit, |approval| approval.id)))
+    let (approvals, counts) = found.await?;
+    let page = list.cut(approvals, limit, |approval| approval.id);
+    Ok(Json(ApprovalPage { page, counts }))
 }
 
 /// Read an approval.

@@ -2,6 +2,7 @@
 //! and prompts would not carry it.
 
 use crate::api::failure::Failure;
+use crate::model::budget::MAX_CEILING;
 use crate::model::message::Part;
 use crate::model::session::{EnvironmentSpec, Metadata, ToolsetSelection};
 use crate::model::turn::TurnLimits;
@@ -90,7 +91,7 @@ pub(super) fn environment(spec: &EnvironmentSpec) -> Result<(), Failure> {
 }
 
 /// A turn begins with something said or shown.
-pub(super) fn input(parts: &[Part]) -> Result<(), Failure> {
+pub(super) fn input(parts: &[Part], max_chars: usize) -> Result<(), Failure> {
     let said = |part: &Part| match part {
         Part::Text { text } => !text.trim().is_empty(),
         Part::ImageUrl { .. } => true,
@@ -100,6 +101,20 @@ pub(super) fn input(parts: &[Part]) -> Result<(), Failure> {
             "/input",
             "it says nothing; send a text or a list of parts",
         ));
+    }
+    let chars: usize = parts
+        .iter()
+        .map(|part| match part {
+            Part::Text { text } => text.chars().count(),
+            Part::ImageUrl { .. } => 0,
+        })
+        .sum();
+    if max_chars < chars {
+        let detail = format!(
+            "{chars} characters; expected at most {max_chars} (`server.max_input_chars`): shorten it, or let an \
+             operator raise the limit"
+        );
+        return Err(Failure::field("/input", detail));
     }
     for (place, part) in parts.iter().enumerate() {
         let Part::ImageUrl { image_url } = part else { continue };
@@ -125,8 +140,18 @@ pub(super) fn limits(limits: &TurnLimits) -> Result<(), Failure> {
             timeout_seconds: Some(0),
             ..
         } => zero("expected 1 or more", "/limits/timeout_seconds"),
+        TurnLimits { max_tokens, .. } if !ceiling(*max_tokens) => outside("/limits/max_tokens"),
+        TurnLimits { max_cost_nanos, .. } if !ceiling(*max_cost_nanos) => outside("/limits/max_cost_nanos"),
         _ => Ok(()),
     }
+}
+
+fn ceiling(limit: Option<u64>) -> bool {
+    limit.is_none_or(|limit| (1..=MAX_CEILING).contains(&limit))
+}
+
+fn outside(pointer: &str) -> Result<(), Failure> {
+    Err(Failure::field(pointer, format!("expected 1 to {MAX_CEILING}")))
 }
 
 #[cfg(test)]
@@ -162,10 +187,10 @@ mod tests {
 
     #[test]
     fn a_turn_begins_with_something() {
-        assert!(input(&[]).is_err() && input(&[Part::text(" \n")]).is_err());
-        assert!(input(&[Part::text("hi")]).is_ok() && input(&[image("https://a.example/x.png")]).is_ok());
+        assert!(input(&[], 20).is_err() && input(&[Part::text(" \n")], 20).is_err());
+        assert!(input(&[Part::text("hi")], 20).is_ok() && input(&[image("https://a.example/x.png")], 20).is_ok());
         for url in ["http://a.example/x.png", "file:///etc/passwd", "data:text/html,x", ""] {
-            let failure = input(&[Part::text("hi"), image(url)]).unwrap_err();
+            let failure = input(&[Part::text("hi"), image(url)], 20).unwrap_err();
             assert_eq!(failure.problem().errors[0].pointer, "/input/1/image_url/url", "{url}");
         }
     }

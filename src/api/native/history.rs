@@ -15,8 +15,9 @@ use crate::api::page::{Limit, Page};
 use crate::api::path::InPath;
 use crate::api::query::Query;
 use crate::api::state::ApiState;
+use crate::base::Timestamp;
 use crate::live::cursor::Cursor;
-use crate::model::event::Event;
+use crate::model::event::{Event, EventBody, ResetData};
 use crate::model::id::SessionId;
 use crate::model::message::Message;
 use crate::model::principal::Scope;
@@ -78,10 +79,15 @@ pub(super) struct EventFilter {
 }
 
 /// List the durable events of a session, oldest first.
+///
+/// Where events behind the cursor are not kept any more (`retention.events_days`
+/// is set), the page begins with one `stream.reset`, which says from where on
+/// they are, and goes on from there; messages are kept.
 #[utoipa::path(get, path = "/v1/sessions/{id}/events", tag = "sessions",
     params(("id" = SessionId, Path), EventFilter),
     responses((status = 200, description = "A page of events.", body = Page<Event>)))]
 pub(super) async fn list_events(
+    State(state): State<ApiState>,
     caller: Caller,
     InPath(id): InPath<SessionId>,
     Query(filter): Query<EventFilter>,
@@ -96,12 +102,28 @@ pub(super) async fn list_events(
     };
     let found = caller
         .scope
-        .read(move |mut rows| Box::pin(async move { rows.events(id, None, after.seq, limit.and_one()).await }));
-    let found = found.await?.ok_or_else(|| Failure::not_found("session"))?;
+        .read(move |mut rows| Box::pin(async move { rows.log(id, None, after.seq, limit.and_one()).await }));
+    let (_, mut found, gap) = found.await?.ok_or_else(|| Failure::not_found("session"))?;
+    if let Some(oldest_seq) = gap {
+        found.items.insert(0, reset(id, oldest_seq, state.clock().now()));
+    }
     Ok(Json(Page::log(
         found,
         limit,
         |event| event.seq.to_string(),
         filter.after,
     )))
+}
+
+/// As a stream says it.
+fn reset(session_id: SessionId, oldest_seq: i64, at: Timestamp) -> Event {
+    let seq = oldest_seq - 1;
+    Event {
+        id: seq.to_string(),
+        seq,
+        body: EventBody::StreamReset(ResetData { oldest_seq }),
+        session_id,
+        turn_id: None,
+        at,
+    }
 }

@@ -16,9 +16,13 @@ mod listing;
 mod models;
 mod new_turn;
 mod sessions;
+mod stream_filter;
+mod stream_tokens;
 mod streams;
+mod tenant_streams;
 mod tools;
 mod turns;
+mod usage;
 
 use crate::api::surface::Surface;
 
@@ -27,10 +31,13 @@ pub(super) fn routes() -> Surface {
         .merge(sessions::routes())
         .merge(history::routes())
         .merge(streams::routes())
+        .merge(tenant_streams::routes())
+        .merge(stream_tokens::routes())
         .merge(turns::routes())
         .merge(approvals::routes())
         .merge(decisions::routes())
         .merge(grants::routes())
+        .merge(usage::routes())
         .merge(keys::routes())
         .merge(tools::routes())
         .merge(models::routes())

@@ -50,9 +50,9 @@ impl TurnRequest {
         self.on_disconnect
     }
 
-    pub(super) fn checked(self, principal: &Principal) -> Result<NewTurn, Failure> {
+    pub(super) fn checked(self, principal: &Principal, max_chars: usize) -> Result<NewTurn, Failure> {
         let Input(input) = self.input;
-        bounds::input(&input)?;
+        bounds::input(&input, max_chars)?;
         bounds::model(&self.model)?;
         bounds::limits(&self.limits)?;
         bounds::metadata(&self.metadata)?;
@@ -89,10 +89,10 @@ pub(super) struct TurnChanges {
 }
 
 impl TurnChanges {
-    pub(super) fn checked(self) -> Result<TurnPatch, Failure> {
+    pub(super) fn checked(self, max_chars: usize) -> Result<TurnPatch, Failure> {
         let input = self.input.map(|Input(parts)| parts);
         if let Some(input) = &input {
-            bounds::input(input)?;
+            bounds::input(input, max_chars)?;
         }
         if let Some(metadata) = &self.metadata {
             bounds::metadata(metadata)?;
@@ -171,7 +171,7 @@ mod tests {
     }
 
     fn read(text: &str) -> Result<NewTurn, Failure> {
-        json::parse::<TurnRequest>(text.as_bytes())?.checked(&principal())
+        json::parse::<TurnRequest>(text.as_bytes())?.checked(&principal(), 20)
     }
 
     #[test]
@@ -194,6 +194,11 @@ mod tests {
             (r#"{"input": 5}"#, "/input"),
             (r#"{"input": ""}"#, "/input"),
             (r#"{"input": []}"#, "/input"),
+            (r#"{"input": "20 characters and one"}"#, "/input"),
+            (
+                r#"{"input": [{"type": "text", "text": "20 characters"}, {"type": "text", "text": "and more"}]}"#,
+                "/input",
+            ),
             (
                 r#"{"input": [{"type": "text", "text": "a"}, {"type": "audio"}]}"#,
                 "/input/1/type",

@@ -4,13 +4,14 @@ use crate::api::surface::{Surface, routes};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::StatusCode;
 use http::header::LOCATION;
+use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::api::caller::Caller;
+use crate::api::conditions::{self, ConditionHeaders};
 use crate::api::failure::Failure;
 use crate::api::page::{Limit, Page};
 use crate::api::path::InPath;
@@ -162,7 +163,8 @@ fn may_settle(caller: &Caller, approvals: &ApprovalPolicy) -> Result<(), Failure
 #[utoipa::path(post, path = "/v1/sessions", tag = "sessions", request_body = NewSession,
     responses(
         (status = 201, description = "The session.", body = Session,
-            headers(("Location" = String, description = "Path of the session."))),
+            headers(("Location" = String, description = "Path of the session."),
+                ("ETag" = String, description = "Names this version of the session."))),
         (status = 409, description = "The `external_id` is in use.",
             body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn create_session(
@@ -180,7 +182,7 @@ pub(super) async fn create_session(
     let created = state.finish_once(async move { engine.create_session(&scope, new).await });
     Ok(created.await?.answer(|session| {
         let location = [(LOCATION, format!("/v1/sessions/{}", session.id))];
-        (StatusCode::CREATED, location, Json(session)).into_response()
+        (StatusCode::CREATED, location, conditions::tagged(session)).into_response()
     }))
 }
 
@@ -216,18 +218,28 @@ pub(super) async fn list_sessions(
 }
 
 /// Read a session.
-#[utoipa::path(get, path = "/v1/sessions/{id}", tag = "sessions", params(("id" = SessionId, Path)),
+#[utoipa::path(get, path = "/v1/sessions/{id}", tag = "sessions", params(("id" = SessionId, Path), ConditionHeaders),
     responses((status = 200, description = "The session.", body = Session)))]
-pub(super) async fn get_session(caller: Caller, InPath(id): InPath<SessionId>) -> Result<Json<Session>, Failure> {
+pub(super) async fn get_session(
+    caller: Caller,
+    InPath(id): InPath<SessionId>,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
     caller.require(Scope::SessionsRead)?;
+    let condition = conditions::of(&headers)?;
     let found = caller
         .scope
         .read(move |mut rows| Box::pin(async move { rows.session(id).await }));
-    found.await?.map(Json).ok_or_else(|| Failure::not_found("session"))
+    let session = found.await?.ok_or_else(|| Failure::not_found("session"))?;
+    conditions::read(session, &condition)
 }
 
 /// Change a session. A turn that runs goes on as it began.
-#[utoipa::path(patch, path = "/v1/sessions/{id}", tag = "sessions", params(("id" = SessionId, Path)),
+///
+/// `If-Match` compares what clients set, so that a turn which runs meanwhile
+/// does not get in the way.
+#[utoipa::path(patch, path = "/v1/sessions/{id}", tag = "sessions",
+    params(("id" = SessionId, Path), ConditionHeaders),
     request_body = SessionChanges,
     responses(
         (status = 200, description = "The session as it is now.", body = Session),
@@ -237,30 +249,39 @@ pub(super) async fn update_session(
     State(state): State<ApiState>,
     caller: Caller,
     InPath(id): InPath<SessionId>,
+    headers: HeaderMap,
     payload: Payload,
-) -> Result<Json<Session>, Failure> {
+) -> Result<Response, Failure> {
     caller.require(Scope::SessionsWrite)?;
+    let condition = conditions::of(&headers)?;
     let changes: SessionChanges = payload.json().await?;
     if let Some(approvals) = &changes.approvals {
         may_settle(&caller, approvals)?;
     }
     let patch = changes.checked()?;
     let engine = state.engine.clone();
-    let changed = state.finish(async move { engine.patch_session(&caller.scope, id, patch).await });
-    changed.await.map(Json)
+    let scope = caller.scope.only_if(condition);
+    let changed = state.finish(async move { engine.patch_session(&scope, id, patch).await });
+    changed.await.map(conditions::tagged)
 }
 
 /// Delete a session with everything in it. What runs is cancelled.
-#[utoipa::path(delete, path = "/v1/sessions/{id}", tag = "sessions", params(("id" = SessionId, Path)),
+///
+/// `If-Match` compares the whole: what has happened since the tag was read would
+/// go unseen.
+#[utoipa::path(delete, path = "/v1/sessions/{id}", tag = "sessions",
+    params(("id" = SessionId, Path), ConditionHeaders),
     responses((status = 204, description = "The session is gone.")))]
 pub(super) async fn delete_session(
     State(state): State<ApiState>,
     caller: Caller,
     InPath(id): InPath<SessionId>,
+    headers: HeaderMap,
 ) -> Result<StatusCode, Failure> {
     caller.require(Scope::SessionsWrite)?;
+    let scope = caller.scope.only_if(conditions::of(&headers)?);
     let engine = state.engine.clone();
-    let deleted = state.finish(async move { engine.delete_session(&caller.scope, id).await });
+    let deleted = state.finish(async move { engine.delete_session(&scope, id).await });
     deleted.await?;
     Ok(StatusCode::NO_CONTENT)
 }

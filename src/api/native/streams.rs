@@ -5,21 +5,26 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use utoipa::IntoParams;
 
-use crate::api::caller::Caller;
+use crate::api::accept::{self, Wanted};
 use crate::api::failure::Failure;
 use crate::api::leash::Leash;
+use crate::api::lifetime::Lifetime;
 use crate::api::path::InPath;
 use crate::api::query::Query;
-use crate::api::sse;
+use crate::api::sse::{self, Watched};
 use crate::api::state::ApiState;
+use crate::api::text;
+use crate::api::viewer::Viewer;
 use crate::live::cursor::Cursor;
-use crate::live::follow::{Follow, Follower};
+use crate::live::follow::{Follow, Follower, Shown};
 use crate::model::event::Event;
 use crate::model::id::{SessionId, TurnId};
-use crate::model::principal::Scope;
 use crate::store;
+
+use super::stream_filter::{self, Deltas};
 
 pub(super) fn routes() -> Surface {
     Surface::new()
@@ -35,6 +40,23 @@ const LAST_EVENT_ID: &str = "last-event-id";
 pub(super) struct StreamFilter {
     /// The `id` of the last frame that is known; stronger than `Last-Event-ID`.
     after: Option<String>,
+    /// Only these types, separated by commas; `turn.*` stands for all that begin
+    /// so. Frames of the stream itself always come. What is left out moves the
+    /// cursor all the same: come back with the same types.
+    types: Option<String>,
+    /// Without deltas only what is stored is sent.
+    #[param(inline)]
+    deltas: Option<Deltas>,
+    /// Read by the viewer.
+    #[param(ignore)]
+    #[serde(rename = "token")]
+    _token: Option<IgnoredAny>,
+}
+
+impl StreamFilter {
+    fn shown(&self) -> Result<Shown, Failure> {
+        stream_filter::shown(self.types.as_deref(), self.deltas)
+    }
 }
 
 /// Where the client stands, if it says so.
@@ -68,21 +90,29 @@ pub(super) fn of_new_turn(
     scope: store::Scope,
     (session, turn): (SessionId, TurnId),
     first_seq: i64,
+    shown: Shown,
 ) -> Follower {
     let cursor = Cursor {
         seq: first_seq - 1,
         d: 0,
     };
-    follow(state, scope, session, Some(turn), cursor)
+    follow(state, scope, (session, Some(turn)), cursor, shown)
 }
 
-fn follow(state: &ApiState, scope: store::Scope, session: SessionId, turn: Option<TurnId>, cursor: Cursor) -> Follower {
+fn follow(
+    state: &ApiState,
+    scope: store::Scope,
+    (session, turn): (SessionId, Option<TurnId>),
+    cursor: Cursor,
+    shown: Shown,
+) -> Follower {
     let follow = Follow {
         scope,
         hub: state.engine.hub().clone(),
         session,
         turn,
         cursor,
+        shown,
         heartbeat: state.heartbeat,
     };
     follow.start(state.clock().clone())
@@ -97,20 +127,27 @@ fn follow(state: &ApiState, scope: store::Scope, session: SessionId, turn: Optio
         body = Event, content_type = "text/event-stream")))]
 pub(super) async fn stream_session(
     State(state): State<ApiState>,
-    caller: Caller,
+    viewer: Viewer,
     InPath(id): InPath<SessionId>,
     Query(filter): Query<StreamFilter>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
-    caller.require(Scope::SessionsRead)?;
+    let caller = viewer.of_session(id)?;
+    let shown = filter.shown()?;
     let cursor = cursor(&filter, &headers)?.unwrap_or_default();
     let found = caller
         .scope
         .read(move |mut rows| Box::pin(async move { rows.session_record(id).await }));
     let session = found.await?.ok_or_else(|| Failure::not_found("session"))?;
     let cursor = within(cursor, session.head_seq)?;
-    let follower = follow(&state, caller.scope, id, None, cursor);
-    Ok(sse::response(state, follower, Leash::none()))
+    let lifetime = Lifetime::of(&state, &caller);
+    let follower = follow(&state, caller.scope, (id, None), cursor, shown);
+    Ok(sse::response(
+        state,
+        Watched::Session(Box::new(follower)),
+        Leash::none(),
+        lifetime,
+    ))
 }
 
 /// Follow a turn to its end: its events after the cursor, from its first where
@@ -119,17 +156,19 @@ pub(super) async fn stream_session(
     params(("id" = SessionId, Path), ("turn_id" = TurnId, Path), StreamFilter,
         ("Last-Event-ID" = Option<String>, Header, description = "The `id` of the last frame that is known.")),
     responses(
-        (status = 200, description = "Frames; `data` is an event.",
-            body = Event, content_type = "text/event-stream"),
+        (status = 200, description = "Frames; `data` is an event. With `Accept: text/plain`: what the model says, from \
+            its first word, as when the turn is created so.",
+            content((Event = "text/event-stream"), (String = "text/plain"))),
         (status = 204, description = "The turn is over and the cursor is at its end.")))]
 pub(super) async fn stream_turn(
     State(state): State<ApiState>,
-    caller: Caller,
+    viewer: Viewer,
     InPath((session, turn)): InPath<(SessionId, TurnId)>,
     Query(filter): Query<StreamFilter>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
-    caller.require(Scope::SessionsRead)?;
+    let caller = viewer.of_session(session)?;
+    let shown = filter.shown()?;
     let cursor = cursor(&filter, &headers)?;
     let found = caller.scope.read(move |mut rows| {
         Box::pin(async move {
@@ -141,16 +180,27 @@ pub(super) async fn stream_turn(
         })
     });
     let (head_seq, record) = found.await?.ok_or_else(|| Failure::not_found("turn"))?;
-    let from = cursor.unwrap_or(Cursor {
+    let beginning = Cursor {
         seq: record.first_seq - 1,
         d: 0,
-    });
+    };
+    let lifetime = Lifetime::of(&state, &caller);
+    if accept::wanted(&headers).is_ok_and(|wanted| wanted == Wanted::Text) {
+        let follower = follow(&state, caller.scope, (session, Some(turn)), beginning, Shown::default());
+        return text::response(state, follower, Leash::none(), lifetime).await;
+    }
+    let from = cursor.unwrap_or(beginning);
     if record.status.is_terminal() && record.last_seq.is_some_and(|last| last <= from.seq) {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let from = within(from, head_seq)?;
-    let follower = follow(&state, caller.scope, session, Some(turn), from);
-    Ok(sse::response(state, follower, Leash::none()))
+    let follower = follow(&state, caller.scope, (session, Some(turn)), from, shown);
+    Ok(sse::response(
+        state,
+        Watched::Session(Box::new(follower)),
+        Leash::none(),
+        lifetime,
+    ))
 }
 
 #[cfg(test)]
@@ -163,7 +213,13 @@ mod tests {
             headers.insert(LAST_EVENT_ID, http::HeaderValue::from_static(last));
         }
         let after = after.map(str::to_owned);
-        cursor(&StreamFilter { after }, &headers)
+        let filter = StreamFilter {
+            after,
+            types: None,
+            deltas: None,
+            _token: None,
+        };
+        cursor(&filter, &headers)
     }
 
     #[test]

@@ -14,16 +14,20 @@ use utoipa::IntoParams;
 
 use crate::api::accept::{self, Wanted};
 use crate::api::caller::Caller;
+use crate::api::conditions::{self, ConditionHeaders};
 use crate::api::failure::Failure;
 use crate::api::leash::Leash;
+use crate::api::lifetime::Lifetime;
 use crate::api::once;
 use crate::api::page::{Limit, Page};
 use crate::api::path::InPath;
 use crate::api::payload::Payload;
 use crate::api::query::Query;
-use crate::api::sse;
+use crate::api::sse::{self, Watched};
 use crate::api::state::ApiState;
+use crate::api::text;
 use crate::api::wait::{self, TurnOutcome, Waited};
+use crate::live::follow::Shown;
 use crate::model::event::Event;
 use crate::model::id::{SessionId, TurnId};
 use crate::model::principal::Scope;
@@ -36,6 +40,7 @@ use crate::tool::registry::Selection;
 use crate::turn::requests::{CreatedTurn, EngineError, NewTurn};
 
 use super::new_turn::{TurnChanges, TurnRequest};
+use super::stream_filter::{self, Deltas};
 use super::streams;
 
 pub(super) fn routes() -> Surface {
@@ -53,49 +58,69 @@ const MAX_WAIT_SECONDS: u64 = 600;
 #[into_params(parameter_in = Query)]
 pub(super) struct TurnWait {
     /// Seconds to wait for the turn to end or to wait for a person; not together
-    /// with `Accept: text/event-stream`.
+    /// with `Accept: text/event-stream` or `text/plain`.
     #[param(minimum = 0, maximum = 600)]
     wait: Option<u64>,
+    /// With `Accept: text/event-stream`: only these types, separated by commas;
+    /// `turn.*` stands for all that begin so.
+    types: Option<String>,
+    /// With `Accept: text/event-stream`: without deltas only what is stored is
+    /// sent.
+    #[param(inline)]
+    deltas: Option<Deltas>,
 }
 
 /// Create a turn. It is answered at once; as a stream of events, if the header
-/// `Accept` names `text/event-stream`; or, with `wait`, when the turn is at rest.
+/// `Accept` names `text/event-stream`; as what the model says, if it names
+/// `text/plain`; or, with `wait`, when the turn is at rest.
+///
+/// Plain text begins with the model's first word; a turn that ends before it is
+/// answered with a problem. Messages are paragraphs. Lines in brackets are the
+/// server's: what waits for an approval (the text goes on after the decision),
+/// and why the turn did not complete. Only the text of a turn that completed
+/// ends as a body should; any other breaks off. There is no cursor: `GET
+/// …/turns/{turn_id}/stream` with the same `Accept`, or the same request under
+/// the same `Idempotency-Key`, gives the whole text from its first word.
 #[utoipa::path(post, path = "/v1/sessions/{id}/turns", tag = "turns", request_body = TurnRequest,
     params(("id" = SessionId, Path), TurnWait),
     responses(
-        (status = 200, description = "The turn at rest, with `wait`; or frames whose `data` is an event.",
-            content((TurnOutcome = "application/json"), (Event = "text/event-stream")),
+        (status = 200, description = "The turn at rest, with `wait`; or frames whose `data` is an event; or what the \
+            model says.",
+            content((TurnOutcome = "application/json"), (Event = "text/event-stream"), (String = "text/plain")),
             headers(("Content-Location" = String, description = "Path of the turn."))),
         (status = 202, description = "The turn was taken; it is under way.", body = Turn,
-            headers(("Location" = String, description = "Path of the turn."))),
-        (status = 406, description = "`Accept` allows neither JSON nor a stream.",
+            headers(("Location" = String, description = "Path of the turn."),
+                ("ETag" = String, description = "Names this version of the turn."))),
+        (status = 406, description = "`Accept` allows neither JSON nor a stream nor text.",
             body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "The session is busy.",
+        (status = 409, description = "The session is busy; as text: the turn was stopped before its first word.",
             body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "The queue of the session or the server is full.",
+        (status = 429, description = "The queue of the session is full, as many turns execute as the key, the tenant or \
+            the server may have, or requests come too fast; `code` says which.",
             body = Problem, content_type = "application/problem+json"),
-        (status = 502, description = "With `wait`: the turn failed at the model server.",
+        (status = 502, description = "With `wait`, or as text: the turn failed at the model server.",
             body = Problem, content_type = "application/problem+json"),
-        (status = 504, description = "With `wait`: the turn or the model server ran out of time.",
+        (status = 504, description = "With `wait`, or as text: the turn or the model server ran out of time.",
             body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn create_turn(
     State(state): State<ApiState>,
     caller: Caller,
     InPath(session): InPath<SessionId>,
-    Query(TurnWait { wait }): Query<TurnWait>,
+    Query(asked): Query<TurnWait>,
     headers: HeaderMap,
     payload: Payload,
 ) -> Result<Response, Failure> {
     caller.require(Scope::TurnsWrite)?;
     state.takes_work()?;
     let wanted = accept::wanted(&headers)?;
-    let patience = patience(wanted, wait)?;
+    let patience = patience(wanted, asked.wait)?;
+    let shown = shown(wanted, &asked)?;
     let (request, once): (TurnRequest, _) = payload.json_once(&caller.principal).await?;
     let on_disconnect = request.on_disconnect();
-    let new = request.checked(&caller.principal)?;
+    let new = request.checked(&caller.principal, state.body.max_input_chars)?;
     known_toolsets(&state, new.options.toolsets.as_ref())?;
     // Whoever asked to be told at once has no connection to lose.
-    let held = on_disconnect == OnDisconnect::Cancel && (wanted == Wanted::Stream || patience.is_some());
+    let held = on_disconnect == OnDisconnect::Cancel && (wanted.follows() || patience.is_some());
     let (maker, scope) = (state.clone(), caller.scope.clone());
     let created = state.finish(async move { create(maker, scope, session, new, once, held).await });
     let Created {
@@ -105,10 +130,14 @@ pub(super) async fn create_turn(
         replayed,
     } = created.await?;
     let place = Place::of(&turn);
-    if wanted == Wanted::Stream {
-        let follower = streams::of_new_turn(&state, caller.scope, (session, turn.id), first_seq);
-        let stream = sse::response(state, follower, leash);
-        return Ok(once::marked((place.header(CONTENT_LOCATION), stream), replayed));
+    if wanted.follows() {
+        let lifetime = Lifetime::of(&state, &caller);
+        let follower = streams::of_new_turn(&state, caller.scope, (session, turn.id), first_seq, shown);
+        let answer = match wanted {
+            Wanted::Text => text::response(state, follower, leash, lifetime).await.into_response(),
+            _ => sse::response(state, Watched::Session(Box::new(follower)), leash, lifetime),
+        };
+        return Ok(once::marked((place.header(CONTENT_LOCATION), answer), replayed));
     }
     let answer = match patience {
         Some(patience) => waited(&state, &caller, &turn, patience, leash).await?,
@@ -135,8 +164,13 @@ async fn create(
 ) -> Result<Created, Failure> {
     let keyed = scope.clone().once(once);
     match state.engine.create_turn(&keyed, session, new).await {
-        Ok(CreatedTurn { turn, first_seq }) => Ok(Created {
-            leash: match held {
+        Ok(CreatedTurn {
+            turn,
+            first_seq,
+            steered,
+        }) => Ok(Created {
+            // A turn that was there before is others' too.
+            leash: match held && !steered {
                 true => Leash::new(state, scope, session, turn.id),
                 false => Leash::none(),
             },
@@ -184,9 +218,21 @@ fn known_toolsets(state: &ApiState, turn: Option<&ToolsetSelection>) -> Result<(
         .map_err(|unknown| Failure::field("/toolsets", unknown.to_string()))
 }
 
+/// What of the turn is sent; only a stream of events can be asked for less.
+fn shown(wanted: Wanted, asked: &TurnWait) -> Result<Shown, Failure> {
+    let given = [("types", asked.types.is_some()), ("deltas", asked.deltas.is_some())];
+    match given.iter().find(|(_, given)| *given) {
+        Some((name, _)) if wanted != Wanted::Stream => Err(Failure::field(
+            name,
+            "it chooses frames of a stream; send `Accept: text/event-stream`, or leave it out",
+        )),
+        _ => stream_filter::shown(asked.types.as_deref(), asked.deltas),
+    }
+}
+
 fn patience(wanted: Wanted, wait: Option<u64>) -> Result<Option<Duration>, Failure> {
     match (wanted, wait) {
-        (Wanted::Stream, Some(_)) => Err(Failure::field(
+        (Wanted::Stream | Wanted::Text, Some(_)) => Err(Failure::field(
             "wait",
             "a stream is not waited for; leave out `wait`, or send `Accept: application/json`",
         )),
@@ -237,7 +283,7 @@ fn failed(turn: &Turn) -> Option<Failure> {
 }
 
 fn taken(place: &Place, turn: Turn) -> Response {
-    (StatusCode::ACCEPTED, place.header(LOCATION), Json(turn)).into_response()
+    (StatusCode::ACCEPTED, place.header(LOCATION), conditions::tagged(turn)).into_response()
 }
 
 /// The path of a turn.
@@ -309,19 +355,21 @@ fn after_in_queue(queue: Vec<TurnRecord>, turn: Option<TurnId>) -> Vec<TurnRecor
 
 /// Read a turn.
 #[utoipa::path(get, path = "/v1/sessions/{id}/turns/{turn_id}", tag = "turns",
-    params(("id" = SessionId, Path), ("turn_id" = TurnId, Path)),
+    params(("id" = SessionId, Path), ("turn_id" = TurnId, Path), ConditionHeaders),
     responses((status = 200, description = "The turn.", body = Turn)))]
 pub(super) async fn get_turn(
     caller: Caller,
     InPath((session, turn)): InPath<(SessionId, TurnId)>,
-) -> Result<Json<Turn>, Failure> {
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
     caller.require(Scope::SessionsRead)?;
-    Ok(Json(found(&caller.scope, session, turn).await?.view()))
+    let condition = conditions::of(&headers)?;
+    conditions::read(found(&caller.scope, session, turn).await?.view(), &condition)
 }
 
 /// Change a turn that waits in the queue.
 #[utoipa::path(patch, path = "/v1/sessions/{id}/turns/{turn_id}", tag = "turns",
-    params(("id" = SessionId, Path), ("turn_id" = TurnId, Path)), request_body = TurnChanges,
+    params(("id" = SessionId, Path), ("turn_id" = TurnId, Path), ConditionHeaders), request_body = TurnChanges,
     responses(
         (status = 200, description = "The turn as it waits now.", body = Turn),
         (status = 409, description = "The turn does not wait any more.",
@@ -330,20 +378,22 @@ pub(super) async fn update_turn(
     State(state): State<ApiState>,
     caller: Caller,
     InPath((session, turn)): InPath<(SessionId, TurnId)>,
+    headers: HeaderMap,
     payload: Payload,
-) -> Result<Json<Turn>, Failure> {
+) -> Result<Response, Failure> {
     caller.require(Scope::TurnsWrite)?;
+    let scope = caller.scope.only_if(conditions::of(&headers)?);
     let changes: TurnChanges = payload.json().await?;
-    let patch = changes.checked()?;
+    let patch = changes.checked(state.body.max_input_chars)?;
     let engine = state.engine.clone();
-    let changed = state.finish(async move { engine.patch_queued(&caller.scope, session, turn, patch).await });
-    changed.await.map(Json)
+    let changed = state.finish(async move { engine.patch_queued(&scope, session, turn, patch).await });
+    changed.await.map(conditions::tagged)
 }
 
 /// Take a turn out of the queue; it ends as cancelled. One that has begun is
 /// cancelled with `POST …/cancel`.
 #[utoipa::path(delete, path = "/v1/sessions/{id}/turns/{turn_id}", tag = "turns",
-    params(("id" = SessionId, Path), ("turn_id" = TurnId, Path)),
+    params(("id" = SessionId, Path), ("turn_id" = TurnId, Path), ConditionHeaders),
     responses(
         (status = 200, description = "The turn, cancelled.", body = Turn),
         (status = 409, description = "The turn does not wait any more.",
@@ -352,11 +402,13 @@ pub(super) async fn delete_turn(
     State(state): State<ApiState>,
     caller: Caller,
     InPath((session, turn)): InPath<(SessionId, TurnId)>,
-) -> Result<Json<Turn>, Failure> {
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
     caller.require(Scope::TurnsWrite)?;
+    let scope = caller.scope.only_if(conditions::of(&headers)?);
     let engine = state.engine.clone();
-    let withdrawn = state.finish(async move { engine.withdraw_queued(&caller.scope, session, turn).await });
-    withdrawn.await.map(Json)
+    let withdrawn = state.finish(async move { engine.withdraw_queued(&scope, session, turn).await });
+    withdrawn.await.map(conditions::tagged)
 }
 
 /// Cancel a turn. What waits ends at once, what runs a moment later; a turn

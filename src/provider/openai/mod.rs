@@ -33,6 +33,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const MOST_REFUSAL_BYTES: usize = 64 << 10;
 /// A refusal's text is only decoration: it is not waited for.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(5);
+/// For the list of models, which somebody waits for at a terminal.
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where the server is and how to be let in.
 #[derive(Clone, Debug)]
@@ -175,6 +177,33 @@ impl OpenAi {
         }
     }
 
+    /// The names that the server lists; `None` where it has no list, which the
+    /// protocol leaves open. Costs nothing, so it serves to try address and key.
+    pub async fn models(&self) -> Result<Option<Vec<String>>, Failed> {
+        let list = self.endpoint.join("../models").map_err(|_| {
+            Failed::new(
+                FailureKind::InvalidRequest,
+                "the model server's address has no path for a list",
+            )
+        })?;
+        let mut get = self
+            .client
+            .get(list)
+            .header(ACCEPT, HeaderValue::from_static("application/json"));
+        if let Some(authorization) = &self.authorization {
+            get = get.header(AUTHORIZATION, authorization);
+        }
+        let response = match timeout(LIST_TIMEOUT, get.send()).await {
+            Ok(answered) => answered.map_err(|error| self.unreached(&error))?,
+            Err(_) => return Err(Failed::new(FailureKind::Timeout, "the model server does not answer")),
+        };
+        match response.status().as_u16() {
+            404 | 405 => Ok(None),
+            200..300 => Ok(listed(response).await),
+            _ => Err(self.refused(response, "").await),
+        }
+    }
+
     /// The body's bytes, ended by a silence that is too long.
     fn bytes(&self, response: Response) -> ByteStream<'static> {
         let idle = self.idle_timeout;
@@ -228,6 +257,21 @@ impl OpenAi {
             "the model server closed the connection before it answered",
         )
     }
+}
+
+/// The ids of `{"data": [{"id": …}]}`; another shape is no list.
+async fn listed(response: Response) -> Option<Vec<String>> {
+    #[derive(serde::Deserialize)]
+    struct List {
+        data: Vec<Entry>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Entry {
+        id: String,
+    }
+    let body = timeout(LIST_TIMEOUT, response.bytes()).await.ok()?.ok()?;
+    let list: List = serde_json::from_slice(&body).ok()?;
+    Some(list.data.into_iter().map(|entry| entry.id).collect())
 }
 
 /// The TLS library's error type is not public through the client; its words are

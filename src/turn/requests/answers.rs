@@ -114,7 +114,7 @@ fn unacceptable(approval: &Approval, answer: &AnswerRequest) -> Option<Problem> 
         );
         return Some(Problem::new(ProblemCode::ChoiceNotOffered, detail.clone()).with_field("/choice", detail));
     }
-    if answer.stop_turn && answer.choice.allows() {
+    if answer.stop_turn && answer.choice != Choice::Deny {
         let detail = "`stop_turn` goes with `deny` only";
         return Some(Problem::new(ProblemCode::InvalidRequest, detail).with_field("/stop_turn", detail));
     }

@@ -2,6 +2,7 @@
 
 use super::AnswerRequest;
 use super::answers::{accepted, inactive, is_same, resolved_problem};
+use super::budgets::not_theirs;
 use super::{EngineError, Verdict, earlier};
 use crate::model::approval::{Approval, ApprovalStatus};
 use crate::model::id::{ApprovalId, SessionId, TenantId};
@@ -133,6 +134,9 @@ async fn answer_within(
             ..approval
         };
         return Ok(Answered::TooLate(resolved_problem(&expired), Box::new(carried)));
+    }
+    if let Some(problem) = not_theirs(rows, &approval, answer.choice) {
+        return Ok(Answered::Refused(problem));
     }
     let state = commit::load(rows, session, turn).await?;
     let decision = match accepted(engine, &state, &approval, answer) {

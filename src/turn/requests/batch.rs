@@ -4,6 +4,7 @@
 use serde_json::json;
 
 use super::answers::{accepted, is_same, resolved_problem};
+use super::budgets::not_theirs;
 use super::{AnswerRequest, EngineError, Verdict, earlier};
 use crate::model::approval::{Approval, ApprovalStatus};
 use crate::model::id::{ApprovalId, SessionId};
@@ -167,6 +168,9 @@ async fn find(
     let Some(planned) = planned else {
         return refused(resolved_problem(&approval));
     };
+    if let Some(problem) = not_theirs(rows, &approval, answer.choice) {
+        return refused(problem);
+    }
     match accepted(engine, planned, &approval, answer) {
         Ok(decision) => {
             let call = planned

@@ -5,8 +5,11 @@
 mod answers;
 mod approvals;
 mod batch;
+mod budgets;
+mod conditions;
 mod queue;
 mod sessions;
+mod steer;
 mod supersede;
 mod turns;
 
@@ -69,8 +72,11 @@ pub struct TurnPatch {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreatedTurn {
     pub turn: Turn,
-    /// Number of the turn's first event.
+    /// Number of the turn's first event; of a steered one, of the event that says
+    /// so.
     pub first_seq: i64,
+    /// The turn was there before: it reads the input when it comes to it.
+    pub steered: bool,
 }
 
 /// An answer to an approval, as a client gives it.

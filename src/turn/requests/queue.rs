@@ -3,6 +3,7 @@
 
 use serde_json::json;
 
+use super::conditions::forbid_turn;
 use super::turns::stop;
 use super::{EngineError, TurnPatch, Verdict};
 use crate::model::id::{SessionId, TurnId};
@@ -30,12 +31,7 @@ impl Engine {
                     Ok(found) => found,
                     Err(refused) => return Ok(Err(refused)),
                 };
-                let state = State {
-                    session,
-                    turn,
-                    calls: Vec::new(),
-                    approvals: Vec::new(),
-                };
+                let state = State::fresh(session, turn);
                 let carried = commit::carry_out(&mut rows, &engine, state, None, |step| {
                     step.edit_queued(patch.input, patch.metadata);
                 });
@@ -75,7 +71,10 @@ async fn queued(
         return Ok(Err(EngineError::NotFound("turn")));
     };
     if turn.status == TurnStatus::Queued {
-        return Ok(Ok((record, turn)));
+        return Ok(match forbid_turn(rows, &turn) {
+            Some(refused) => Err(refused),
+            None => Ok((record, turn)),
+        });
     }
     let detail = format!(
         "the turn does not wait in the queue any more, it is `{}`; POST …/cancel ends one that is under way",

@@ -5,6 +5,7 @@ use std::path::{Component, Path};
 use serde_json::json;
 
 use super::CreateSession;
+use super::conditions::forbid_session;
 use super::turns::stop;
 use super::{EngineError, Verdict, earlier};
 use crate::model::event::EventType;
@@ -13,6 +14,7 @@ use crate::model::problem::{Problem, ProblemCode};
 use crate::model::record::{NewEvent, SessionRecord, Writes};
 use crate::model::session::{Session, SessionStatus};
 use crate::model::turn::{CancelReason, Usage};
+use crate::model::version::Part;
 use crate::store::sessions::{NewSession, SessionPatch};
 use crate::store::{Rows, Scope, StoreError};
 use crate::turn::engine::Engine;
@@ -127,6 +129,9 @@ impl Engine {
                 {
                     return Ok(Err(taken()));
                 }
+                if let Some(refused) = forbid_session(&mut rows, id, Part::Settings).await? {
+                    return Ok(Err(refused));
+                }
                 rows.patch_session(id, &patch).await?;
                 // What changes by itself stands in the event as it is now.
                 let Some(seen) = rows.session(id).await? else {
@@ -163,12 +168,16 @@ impl Engine {
         let deleted = scope.write("delete_session", move |mut rows| {
             Box::pin(async move {
                 let Some(session) = rows.lock_session(id).await? else {
-                    return Ok(false);
+                    return Ok(Err(EngineError::NotFound("session")));
                 };
+                // What goes with it is more than its settings.
+                if let Some(refused) = forbid_session(&mut rows, id, Part::Whole).await? {
+                    return Ok(Err(refused));
+                }
                 let session = drop_queue(&mut rows, &engine, session).await?;
                 rows.hide_session(id, now).await?;
                 let Some(active) = session.active_turn_id else {
-                    return Ok(true);
+                    return Ok(Ok(()));
                 };
                 let session = SessionRecord {
                     deleted_at: Some(now),
@@ -177,17 +186,13 @@ impl Engine {
                 if let Some(turn) = rows.turn(id, active).await? {
                     stop(&mut rows, &engine, session, turn, CancelReason::CancelledByUser).await?;
                 }
-                Ok(true)
+                Ok(Ok(()))
             })
         });
         let deleted = deleted.await;
         // Where nothing runs no owner will say so. Also after an unclear COMMIT.
         self.nudges().purge.notify_one();
-        if deleted? {
-            Ok(())
-        } else {
-            Err(EngineError::NotFound("session"))
-        }
+        deleted?
     }
 }
 

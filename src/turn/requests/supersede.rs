@@ -36,18 +36,15 @@ pub(super) async fn supersede(
     new: TurnRecord,
     reason: CancelReason,
 ) -> Result<Superseded, StoreError> {
+    let turn = rows.turn(session.session_id, active).await?.ok_or(StoreError::Lost)?;
+    let session = release(rows, engine, session, turn).await?;
     let new = TurnRecord {
         queue_place: rows.queue_front(session.session_id).await?,
         ..new
     };
     let (id, by) = (new.turn_id, new.user_id.clone());
     let message = first_chars(&text_of(&new.input), REASON_CHARS).to_owned();
-    let state = State {
-        session,
-        turn: new,
-        calls: Vec::new(),
-        approvals: Vec::new(),
-    };
+    let state = State::fresh(session, new);
     let queued = commit::carry_out(rows, engine, state, None, |step| step.enqueue()).await?;
     let session = queued.state.session;
     let turn = rows.turn(session.session_id, active).await?.ok_or(StoreError::Lost)?;
@@ -76,4 +73,20 @@ pub(super) async fn supersede(
         first_seq: queued.first_seq,
         old,
     })
+}
+
+/// What the ending turn did not come to read waits in the queue, behind the
+/// message that ends it.
+async fn release(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    session: SessionRecord,
+    turn: TurnRecord,
+) -> Result<SessionRecord, StoreError> {
+    if turn.steers.is_empty() {
+        return Ok(session);
+    }
+    let state = State::fresh(session, turn);
+    let released = commit::carry_out(rows, engine, state, None, |step| step.release_steers()).await?;
+    Ok(released.state.session)
 }

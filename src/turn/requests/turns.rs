@@ -1,17 +1,18 @@
 //! Turns: begun or queued, cancelled, taken over.
 
-use crate::base::Timestamp;
 use serde_json::json;
 
+use super::steer::steer;
 use super::supersede::supersede;
 use super::{CreatedTurn, NewTurn};
 use super::{EngineError, Verdict, earlier};
 use crate::model::approval::ApprovalStatus;
 use crate::model::id::{ApprovalId, SessionId, TenantId, TurnId};
 use crate::model::problem::{Problem, ProblemCode};
-use crate::model::record::{Progress, SessionRecord, TurnRecord};
-use crate::model::turn::{CancelReason, OnBusy, StopReason, Turn, TurnStatus, Usage};
+use crate::model::record::{SessionRecord, TurnRecord};
+use crate::model::turn::{CancelReason, OnBusy, StopReason, Turn, TurnStatus};
 use crate::store::{Rows, Scope, StoreError};
+use crate::turn::admission::{Slot, admit};
 use crate::turn::commit::{self, Carried};
 use crate::turn::engine::Engine;
 use crate::turn::next::Outcome;
@@ -35,10 +36,13 @@ impl Engine {
             );
             return Err(EngineError::Refused(problem));
         }
-        let full = self.settings().max_executing <= self.executing();
         let engine = self.clone();
         let id = TurnId::new(self.clock());
-        let (on_busy, turn) = (new.on_busy, new_record(id, session_id, new, self.clock().now()));
+        let (on_busy, now) = (new.on_busy, self.clock().now());
+        let turn = TurnRecord {
+            key_id: scope.key(),
+            ..TurnRecord::queued(id, session_id, new.user_id, new.input, new.options, now)
+        };
         let created = scope.write("create_turn", move |mut rows| {
             Box::pin(async move {
                 if let Some(earlier) = earlier(&mut rows).await? {
@@ -51,24 +55,24 @@ impl Engine {
                     if let Some(problem) = busy(&mut rows, &session, active, on_busy).await? {
                         return Ok(Err(EngineError::Refused(problem)));
                     }
-                    // Rarely taken, so its state is not part of every new turn's.
                     let made = Box::pin(behind(&mut rows, &engine, session, active, turn, on_busy)).await?;
-                    rows.remember(&id).await?;
-                    return Ok(Ok(made));
+                    if let Ok(made) = &made {
+                        rows.remember(&made.created.turn.id).await?;
+                    }
+                    return Ok(made);
                 }
-                if full {
-                    return Ok(Err(EngineError::Refused(too_many(&engine))));
-                }
-                let state = State {
-                    session,
-                    turn,
-                    calls: Vec::new(),
-                    approvals: Vec::new(),
+                let slot = match admit(&mut rows, &engine, &turn).await? {
+                    Ok(slot) => slot,
+                    Err(full) => return Ok(Err(EngineError::Refused(full))),
                 };
+                let state = State::fresh(session, turn);
                 let carried =
                     commit::carry_out_callless(&mut rows, &engine, state, None, |step| step.begin_new()).await?;
                 rows.remember(&id).await?;
-                Ok(Ok(Made::of(carried, true)))
+                Ok(Ok(Made {
+                    slot: Some(slot),
+                    ..Made::of(carried, true)
+                }))
             })
         });
         let made = match created.await {
@@ -82,6 +86,8 @@ impl Engine {
         } else {
             self.spawn_promoted(scope.tenant(), made.carried);
         }
+        // The owner task has the place now.
+        drop(made.slot);
         Ok(made.created)
     }
 
@@ -189,11 +195,13 @@ impl Engine {
 }
 
 /// What a transaction that made a turn left.
-struct Made {
-    created: CreatedTurn,
-    carried: Carried,
+pub(super) struct Made {
+    pub created: CreatedTurn,
+    pub carried: Carried,
     /// The new turn was begun: this process runs it.
-    begun: bool,
+    pub begun: bool,
+    /// The place that was kept for it.
+    pub slot: Option<Slot>,
 }
 
 impl Made {
@@ -201,11 +209,13 @@ impl Made {
         let created = CreatedTurn {
             turn: carried.state.turn.view(),
             first_seq: carried.first_seq,
+            steered: false,
         };
         Self {
             created,
             carried,
             begun,
+            slot: None,
         }
     }
 }
@@ -218,30 +228,42 @@ async fn behind(
     active: TurnId,
     turn: TurnRecord,
     on_busy: OnBusy,
-) -> Result<Made, StoreError> {
+) -> Result<Verdict<Made>, StoreError> {
     let reason = match on_busy {
-        OnBusy::Interrupt => Some(CancelReason::Interrupted),
-        OnBusy::Rollback => Some(CancelReason::RolledBack),
-        OnBusy::Reject | OnBusy::Enqueue => None,
+        OnBusy::Interrupt => CancelReason::Interrupted,
+        OnBusy::Rollback => CancelReason::RolledBack,
+        OnBusy::Steer => return steer(rows, engine, session, active, turn).await,
+        OnBusy::Reject | OnBusy::Enqueue => return enqueue(rows, engine, session, turn).await.map(Ok),
     };
-    if let Some(reason) = reason {
-        let made = supersede(rows, engine, session, active, turn, reason).await?;
-        let created = CreatedTurn {
-            turn: made.new.view(),
-            first_seq: made.first_seq,
-        };
-        return Ok(Made {
-            created,
-            carried: made.old,
-            begun: false,
-        });
-    }
-    let state = State {
-        session,
-        turn,
-        calls: Vec::new(),
-        approvals: Vec::new(),
+    // What takes the place of a parked turn begins at once.
+    let slot = match rows.turn(session.session_id, active).await? {
+        Some(parked) if parked.status == TurnStatus::Waiting => match admit(rows, engine, &turn).await? {
+            Ok(slot) => Some(slot),
+            Err(full) => return Ok(Err(EngineError::Refused(full))),
+        },
+        _ => None,
     };
+    let made = supersede(rows, engine, session, active, turn, reason).await?;
+    let created = CreatedTurn {
+        turn: made.new.view(),
+        first_seq: made.first_seq,
+        steered: false,
+    };
+    Ok(Ok(Made {
+        created,
+        carried: made.old,
+        begun: false,
+        slot,
+    }))
+}
+
+pub(super) async fn enqueue(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    session: SessionRecord,
+    turn: TurnRecord,
+) -> Result<Made, StoreError> {
+    let state = State::fresh(session, turn);
     let carried = commit::carry_out_callless(rows, engine, state, None, |step| step.enqueue()).await?;
     Ok(Made::of(carried, false))
 }
@@ -262,34 +284,6 @@ fn environment_lost() -> Outcome {
     Outcome::failed(StopReason::EnvironmentLost, problem)
 }
 
-/// A turn before it is begun or queued.
-fn new_record(id: TurnId, session_id: SessionId, new: NewTurn, now: Timestamp) -> TurnRecord {
-    TurnRecord {
-        turn_id: id,
-        session_id,
-        user_id: new.user_id,
-        status: TurnStatus::Queued,
-        stop_reason: None,
-        input: new.input,
-        options: new.options,
-        owner: None,
-        epoch: 0,
-        step: 0,
-        cancel_reason: None,
-        progress: Progress::default(),
-        usage: Usage::default(),
-        error: None,
-        active_ms: 0,
-        active_since: None,
-        created_at: now,
-        started_at: None,
-        finished_at: None,
-        first_seq: 0,
-        last_seq: None,
-        queue_place: 0,
-    }
-}
-
 /// Why the session cannot take another turn now, if it cannot.
 async fn busy(
     rows: &mut Rows<'_>,
@@ -298,9 +292,14 @@ async fn busy(
     on_busy: OnBusy,
 ) -> Result<Option<Problem>, StoreError> {
     match on_busy {
-        OnBusy::Enqueue | OnBusy::Interrupt | OnBusy::Rollback => {
-            let waiting = rows.queued_turns(session.session_id).await?.len();
-            let detail = format!("{QUEUE_BOUND} turns wait already; wait for one to start or cancel one");
+        OnBusy::Enqueue | OnBusy::Steer | OnBusy::Interrupt | OnBusy::Rollback => {
+            // Messages that wait for the model may become turns of the queue.
+            let steers = rows
+                .turn(session.session_id, active)
+                .await?
+                .map_or(0, |turn| turn.steers.len());
+            let waiting = rows.queued_turns(session.session_id).await?.len() + steers;
+            let detail = format!("{QUEUE_BOUND} turns and messages wait already; wait for one to start or cancel one");
             Ok((QUEUE_BOUND <= waiting).then(|| Problem::new(ProblemCode::QueueFull, detail)))
         }
         OnBusy::Reject => {
@@ -334,12 +333,7 @@ pub(super) async fn stop(
     let head = session.head_seq;
     match status {
         TurnStatus::Queued => {
-            let state = State {
-                session,
-                turn,
-                calls: Vec::new(),
-                approvals: Vec::new(),
-            };
+            let state = State::fresh(session, turn);
             commit::carry_out(rows, engine, state, None, |step| {
                 step.drop_queued(Outcome::stopped(reason));
             })
@@ -361,12 +355,7 @@ pub(super) async fn stop(
                 cancel_reason: Some(reason),
                 ..turn
             };
-            let state = State {
-                session,
-                turn,
-                calls: Vec::new(),
-                approvals: Vec::new(),
-            };
+            let state = State::fresh(session, turn);
             Ok(Carried {
                 state,
                 promoted: None,
@@ -375,12 +364,7 @@ pub(super) async fn stop(
             })
         }
         _ => {
-            let state = State {
-                session,
-                turn,
-                calls: Vec::new(),
-                approvals: Vec::new(),
-            };
+            let state = State::fresh(session, turn);
             Ok(Carried {
                 state,
                 promoted: None,
@@ -389,12 +373,4 @@ pub(super) async fn stop(
             })
         }
     }
-}
-
-fn too_many(engine: &Engine) -> Problem {
-    let limit = engine.settings().max_executing;
-    Problem::new(
-        ProblemCode::TooManyTurns,
-        format!("{limit} turns run on this server already (`server.max_executing_turns`); try again in a moment"),
-    )
 }

@@ -9,7 +9,7 @@ use crate::model::event::EventType;
 use crate::model::id::MessageId;
 use crate::model::message::FinishReason;
 use crate::model::record::{CallRecord, LastAnswer};
-use crate::model::turn::Usage;
+use crate::model::usage::Spent;
 use crate::provider::{Answer, Call, Finish};
 use crate::tool::{arguments, coerce, error_text, name_repair};
 use crate::turn::segments;
@@ -21,6 +21,7 @@ pub struct AnswerIn {
     pub answer: Answer,
     /// Tools were offered; otherwise only the words count.
     pub with_tools: bool,
+    pub spent: Spent,
 }
 
 /// A call before it is stored: what to run, or why it cannot be.
@@ -40,11 +41,14 @@ impl Step<'_> {
             message_id,
             answer,
             with_tools,
+            spent,
         } = input;
-        self.count(&answer);
+        let progress = &mut self.state.turn.progress;
+        progress.steps += 1;
+        progress.recoveries = 0;
         let finish = finish_reason(&answer.finish);
         if with_tools && !answer.calls.is_empty() {
-            self.calls(message_id, answer);
+            self.calls(message_id, answer, spent);
         } else {
             let progress = &mut self.state.turn.progress;
             progress.last = match answer.finish {
@@ -59,25 +63,12 @@ impl Step<'_> {
             };
             progress.invalid_rounds = 0;
             self.push_answer(message_id, answer.text, answer.reasoning, finish, 0);
+            self.spend(spent);
         }
         self.settle();
     }
 
-    fn count(&mut self, answer: &Answer) {
-        let turn = &mut self.state.turn;
-        turn.progress.steps += 1;
-        turn.progress.recoveries = 0;
-        let tokens = answer.usage.unwrap_or_default();
-        turn.usage.add(&Usage {
-            input_tokens: tokens.input,
-            output_tokens: tokens.output,
-            cached_input_tokens: tokens.cached_input,
-            reasoning_tokens: tokens.reasoning,
-            steps: 1,
-        });
-    }
-
-    fn calls(&mut self, message_id: MessageId, answer: Answer) {
+    fn calls(&mut self, message_id: MessageId, answer: Answer, spent: Spent) {
         let planned = self.plan(answer.calls);
         let progress = &mut self.state.turn.progress;
         progress.last = LastAnswer::Calls;
@@ -93,6 +84,7 @@ impl Step<'_> {
             FinishReason::ToolCalls,
             n_calls,
         );
+        self.spend(spent);
         let slots = segments::plan(&self.footprints(&planned));
         self.state.calls.clear();
         let mut errors = Vec::new();

@@ -53,22 +53,29 @@ impl Step<'_> {
         turn.epoch += 1;
         turn.started_at = Some(now);
         turn.active_since = Some(now);
+        let input = turn.input.clone();
+        let started = self.turn_event(EventType::TurnStarted, json!({}));
+        self.writes.events.push(started);
+        self.push_input(input, false);
+        self.settle();
+    }
+
+    /// A user's words in the next place of the transcript.
+    pub(super) fn push_input(&mut self, content: Vec<Part>, steered: bool) {
         let message = MessageRecord {
             position: self.state.session.next_position,
             message_id: self.world.id(),
-            turn_id: turn.turn_id,
+            turn_id: self.state.turn.turn_id,
             role: Role::User,
-            content: turn.input.clone(),
+            content,
             reasoning: None,
             finish_reason: None,
             call_id: None,
-            created_at: now,
+            steered,
+            created_at: self.world.now,
         };
         self.state.session.next_position += 1;
-        let started = self.turn_event(EventType::TurnStarted, json!({}));
-        self.writes.events.push(started);
         self.push_message(message);
-        self.settle();
     }
 
     pub(super) fn push_message(&mut self, message: MessageRecord) {

@@ -4,7 +4,7 @@ use super::Step;
 use super::edit::Edit;
 use super::gate::refusal;
 use crate::guard::Finding;
-use crate::model::approval::{Approval, ApprovalStatus, Choice, Decision, OnExpiry};
+use crate::model::approval::{Approval, ApprovalKind, ApprovalStatus, Choice, Decision, OnExpiry};
 use crate::model::call::CallStatus;
 use crate::model::event::EventType;
 use crate::model::grant::{Grant, GrantScope};
@@ -75,6 +75,9 @@ impl Step<'_> {
             ..approval
         };
         self.replace(&settled, EventType::ApprovalResolved);
+        if settled.kind == ApprovalKind::Budget && allowed {
+            self.grant_budget(&settled);
+        }
         let Some(call) = settled.tool_call_id else { return true };
         if allowed {
             if let Some(edit) = decision.edit {
@@ -154,7 +157,7 @@ impl Step<'_> {
         let scope = match decision.choice {
             Choice::Session => GrantScope::Session,
             Choice::Always => GrantScope::Always,
-            Choice::Once | Choice::Deny => return None,
+            Choice::Once | Choice::Deny | Choice::GrantMore | Choice::Stop => return None,
         };
         let tool = approval.tool.clone()?;
         let mut keys: Vec<String> = approval.findings.iter().map(|finding| finding.key.clone()).collect();

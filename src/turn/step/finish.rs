@@ -10,7 +10,7 @@ use crate::model::event::EventType;
 use crate::model::id::{CallId, MessageId};
 use crate::model::message::{FinishReason, Part, Role};
 use crate::model::record::MessageRecord;
-use crate::model::turn::TurnStatus;
+use crate::model::turn::{StopReason, TurnStatus};
 use crate::tool::Done;
 use crate::turn::next::Outcome;
 
@@ -51,17 +51,16 @@ impl Step<'_> {
 
     pub(super) fn finish(&mut self, outcome: Outcome) {
         self.close_open_calls(outcome.status);
+        if outcome.stop_reason == StopReason::Budget {
+            self.note_budget();
+        }
         let pending: Vec<Approval> = self.state.pending().cloned().collect();
         for mut approval in pending {
             approval.status = ApprovalStatus::Cancelled;
             self.replace(&approval, EventType::ApprovalCancelled);
         }
         self.stop_counting();
-        let steps = self.state.turn.usage;
-        self.state.session.usage.add(&steps);
-        let usage = json!({"turn": steps, "session": self.state.session.usage});
-        let event = self.event(EventType::UsageUpdated, usage);
-        self.writes.events.push(event);
+        self.tell_usage();
         self.terminal(outcome);
     }
 
@@ -73,6 +72,9 @@ impl Step<'_> {
             TurnStatus::RolledBack => EventType::TurnRolledBack,
             _ => EventType::TurnFailed,
         };
+        if self.state.session.deleted_at.is_none() {
+            self.release_steers();
+        }
         let turn = &mut self.state.turn;
         turn.status = outcome.status;
         turn.stop_reason = Some(outcome.stop_reason);
@@ -135,6 +137,7 @@ impl Step<'_> {
             reasoning: has_reasoning.then_some(reasoning),
             finish_reason: Some(finish),
             call_id: None,
+            steered: false,
             created_at: self.world.now,
         };
         if has_reasoning {

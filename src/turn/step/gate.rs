@@ -4,6 +4,7 @@
 use serde_json::json;
 
 use super::Step;
+use crate::base::Timestamp;
 use crate::guard::Finding;
 use crate::model::approval::{Approval, ApprovalKind, ApprovalStatus, Choice, OnAsk};
 use crate::model::call::CallStatus;
@@ -129,8 +130,6 @@ impl Step<'_> {
             .tools
             .get(&call.name)
             .map(|tool| tool.subject(call.effective_arguments()));
-        let expires = (rules.approval_timeout_ms != 0)
-            .then(|| crate::base::Timestamp(self.world.now.0.saturating_add(rules.approval_timeout_ms)));
         let backend = self.state.session.environment.backend.clone();
         let cwd = self
             .world
@@ -162,11 +161,22 @@ impl Step<'_> {
             requester: self.state.turn.user_id.clone(),
             reviewer: "human".to_owned(),
             requested_at: self.world.now,
-            expires_at: expires,
+            expires_at: self.expiry(),
             on_expiry: rules.on_expiry,
             decision: None,
         };
         self.mark(id, CallStatus::Waiting);
+        self.request(approval);
+    }
+
+    /// Until when somebody may answer what is asked now.
+    pub(super) fn expiry(&self) -> Option<Timestamp> {
+        let timeout = self.world.rules.approval_timeout_ms;
+        (timeout != 0).then(|| Timestamp(self.world.now.0.saturating_add(timeout)))
+    }
+
+    /// Asks a person.
+    pub(super) fn request(&mut self, approval: Approval) {
         let event = self.approval_event(EventType::ApprovalRequested, &approval);
         self.writes.events.push(event);
         self.writes.new_approvals.push(approval.clone());

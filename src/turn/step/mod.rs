@@ -8,11 +8,13 @@
 
 mod answer;
 mod begin;
+mod budget;
 mod decide;
 mod edit;
 mod finish;
 mod gate;
 mod results;
+mod steer;
 mod takeover;
 #[cfg(test)]
 mod tests;
@@ -65,14 +67,18 @@ impl<'a> Step<'a> {
             match next(&self.state, self.world.rules.max_steps) {
                 // Without an owner nothing starts: who takes the turn over does it.
                 Next::Run(ids) if self.world.owner.is_some() => ids.into_iter().for_each(|id| self.start_call(id)),
-                Next::Run(_) | Next::Await | Next::CallModel { .. } => {
+                next @ (Next::Run(_) | Next::Await | Next::CallModel { .. }) => {
                     self.resume();
+                    if matches!(next, Next::CallModel { .. }) {
+                        self.deliver_steers();
+                    }
                     break;
                 }
                 Next::Park => {
                     self.park();
                     break;
                 }
+                Next::AskBudget => self.ask_budget(),
                 Next::Finish(outcome) => self.finish(outcome),
             }
         }
@@ -168,6 +174,7 @@ impl<'a> Step<'a> {
         let turn = &self.state.turn;
         let mut data = json!({"turn_id": turn.turn_id, "state": {"status": turn.status,
             "stop_reason": turn.stop_reason, "usage": turn.usage, "error": turn.error,
+            "pending_steers": turn.steers.len(),
             "started_at": turn.started_at, "finished_at": turn.finished_at}});
         if let (Some(data), serde_json::Value::Object(extra)) = (data.as_object_mut(), extra) {
             data.extend(extra);

@@ -79,6 +79,7 @@ impl Step<'_> {
             reasoning: None,
             finish_reason: None,
             call_id: Some(id),
+            steered: false,
             created_at: self.world.now,
         };
         self.mark(id, status);

@@ -9,6 +9,7 @@ use crate::model::call::{CallStatus, Effect};
 use crate::model::event::EventType;
 use crate::model::id::CallId;
 use crate::model::problem::Problem;
+use crate::model::usage::Spent;
 
 impl Step<'_> {
     /// This process goes on with the turn. Calls that were running: those that
@@ -43,12 +44,18 @@ impl Step<'_> {
         self.settle();
     }
 
-    /// The model is asked again; what was in flight is void.
-    pub fn retrying(&mut self, attempt: u32, delay: Duration, error: &Problem) {
+    /// The model is asked again; what was in flight is void. An answer that
+    /// cannot be used was paid for all the same, and may have been the last that
+    /// a budget allows.
+    pub fn retrying(&mut self, attempt: u32, delay: Duration, error: &Problem, spent: Option<Spent>) {
         self.touched = true;
         let delay = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
         let data = json!({"attempt": attempt, "delay_ms": delay, "error": error});
         let event = self.event(EventType::ModelRetrying, data);
         self.writes.events.push(event);
+        if let Some(spent) = spent {
+            self.spend(spent);
+            self.settle();
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! nothing. After every step the invariants are checked, whatever the case is
 //! about.
 
+mod budgets;
 mod cases;
 mod edits;
 mod next;
@@ -16,14 +17,16 @@ use super::{AnswerIn, Step};
 use crate::base::{Clock, Id, Timestamp};
 use crate::guard::{Finding, Severity, Span};
 use crate::model::approval::{ApprovalStatus, OnAsk, OnExpiry};
+use crate::model::budget::Budgets;
 use crate::model::call::{CallStatus, Effect, Footprint};
 use crate::model::event::EventType;
 use crate::model::grant::Grant;
 use crate::model::id::{ApprovalId, CallId, NodeId, ProcessId};
 use crate::model::message::{Part, Role, text_of};
-use crate::model::record::{MessageRecord, Progress, SessionRecord, TurnRecord, Writes};
+use crate::model::record::{MessageRecord, SessionRecord, TurnRecord, Writes};
 use crate::model::session::{ApprovalMode, ApprovalPolicy, EnvironmentSpec, SessionStatus, ToolsetSelection};
 use crate::model::turn::{TurnOptions, TurnStatus, Usage};
+use crate::model::usage::{Prices, Spent};
 use crate::provider::{Answer, Call as ModelCall, Finish};
 use crate::tool::budget::ResultLimit;
 use crate::tool::session_tools::SessionTools;
@@ -151,6 +154,7 @@ impl Game {
             turn: turn(&clock),
             calls: Vec::new(),
             approvals: Vec::new(),
+            budgets: Vec::new(),
         };
         let mut game = Self {
             bench: Bench::new().await,
@@ -306,11 +310,13 @@ impl Game {
 
     fn answer(&mut self, answer: Answer, with_tools: bool) -> Writes {
         let message_id = Id::new(&self.clock);
+        let spent = Spent::in_turn("m", answer.usage, &Prices::default());
         self.step(|step| {
             step.answer(AnswerIn {
                 message_id,
                 answer,
                 with_tools,
+                spent,
             });
         })
     }
@@ -383,6 +389,7 @@ fn rules() -> Rules {
         on_expiry: OnExpiry::Deny,
         allow_permanent: true,
         allowlist: Vec::new(),
+        budgets: Budgets::default(),
     }
 }
 
@@ -410,28 +417,12 @@ fn session(clock: &Clock) -> SessionRecord {
 }
 
 fn turn(clock: &Clock) -> TurnRecord {
-    TurnRecord {
-        turn_id: Id::new(clock),
-        session_id: Id::new(clock),
-        user_id: "alice".to_owned(),
-        status: TurnStatus::Queued,
-        stop_reason: None,
-        input: vec![Part::text("go")],
-        options: TurnOptions::default(),
-        owner: None,
-        epoch: 0,
-        step: 0,
-        cancel_reason: None,
-        queue_place: 0,
-        progress: Progress::default(),
-        usage: Usage::default(),
-        error: None,
-        active_ms: 0,
-        active_since: None,
-        created_at: clock.now(),
-        started_at: None,
-        finished_at: None,
-        first_seq: 0,
-        last_seq: None,
-    }
+    TurnRecord::queued(
+        Id::new(clock),
+        Id::new(clock),
+        "alice".to_owned(),
+        vec![Part::text("go")],
+        TurnOptions::default(),
+        clock.now(),
+    )
 }

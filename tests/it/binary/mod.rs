@@ -1,10 +1,13 @@
 //! The built binary as an operator meets it: started, asked over real HTTP,
 //! killed, stopped, started again.
 
+mod chat;
 mod commands;
 mod deaths;
 mod frozen;
 mod program;
 mod refusals;
+mod stalled;
 mod starts;
 mod stops;
+mod unlogged;

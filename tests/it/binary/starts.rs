@@ -178,13 +178,19 @@ fn the_log_and_errors_hold_no_key_and_no_prompt() {
             .post("/v1/sessions", json!({"title": 5, "instructions": "my-private-prompt"}))
             .await;
         assert_eq!(twice.status, 400, "{}", twice.body);
-        let session = program
-            .get(&format!("/v1/sessions/{session}/events"))
-            .await
-            .body
-            .to_string();
+        let id = session;
+        let session = program.get(&format!("/v1/sessions/{id}/events")).await.body.to_string();
         program.stop().await;
         let log = log(&place);
+        let of_turn = |line: &&str| {
+            ["\"tenant\":\"ten_", "\"turn\":\"turn_", &id]
+                .iter()
+                .all(|part| line.contains(part))
+        };
+        assert!(log.lines().any(|line| of_turn(&line)), "a turn's lines name it: {log}");
+        // The tests' user is a superuser.
+        let warnings = log.matches("bypasses row-level security").count();
+        assert_eq!(warnings, usize::from(place.is_postgres()));
         assert!(
             log.lines()
                 .all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()),

@@ -1,16 +1,19 @@
 //! Field cases about what a server takes at once.
 
+use hermes_server::model::principal::Scope;
 use reqwest::{Body, Method};
 use serde_json::{Value, json};
 
 use super::{ended, held, let_go, talk};
+use crate::api_rest::Talk;
+use crate::harness::client::NewKey;
 use crate::harness::http::{Answer, Web};
 use crate::harness::on_both;
 
 #[test]
 fn fc_070_a_full_server_starts_nothing_by_any_way() {
     on_both(async |mut place| {
-        place.config.server.max_executing_turns = 1;
+        place.config.limits.server.executing_turns = Some(1);
         let web = place.serve().await;
         let mut busy = talk(&web, json!({})).await;
         let turn = busy.path(&format!("/turns/{}", busy.say(&held("true")).await));
@@ -27,7 +30,7 @@ fn fc_070_a_full_server_starts_nothing_by_any_way() {
                 let path = other.path(&format!("/turns{query}"));
                 let request = other.client.request(Method::POST, &path).header("accept", accept);
                 let refused = Answer::of(request.json(&body).send().await.unwrap()).await;
-                refused.is_problem(429, "too_many_turns");
+                refused.is_problem(429, "server_turn_limit");
                 assert!(1 <= refused.header("retry-after").parse::<u32>().unwrap());
             }
         }
@@ -47,6 +50,44 @@ fn fc_070_a_full_server_starts_nothing_by_any_way() {
             .await
             .expect(200);
         assert_eq!(taken["turn"]["status"], "completed");
+        web.stop().await;
+    });
+}
+
+#[test]
+fn fc_071_a_tenant_at_its_limit_is_no_ones_business_but_its_own() {
+    on_both(async |mut place| {
+        place.config.limits.tenant.executing_turns = Some(1);
+        place.config.limits.server.executing_turns = Some(10);
+        let web = place.serve().await;
+        let mut first = talk(&web, json!({})).await;
+        let turn = first.path(&format!("/turns/{}", first.say(&held("true")).await));
+        first.events.until("tool_call.started").await;
+        let second = talk(&web, json!({})).await;
+        let refused = second
+            .client
+            .post(&second.path("/turns"), &json!({"input": "/say no"}))
+            .await;
+        refused.is_problem(429, "tenant_turn_limit");
+        assert!(1 <= refused.header("retry-after").parse::<u32>().unwrap());
+
+        let tenant = web.tenant("b").await;
+        let key = NewKey {
+            tenant,
+            user: "owner",
+            scopes: &[Scope::Admin],
+            tools: None,
+        };
+        let other = Talk::new(&web, &web.with_key(key).await, &json!({})).await;
+        let path = other.path("/turns?wait=20");
+        let done = other
+            .client
+            .post(&path, &json!({"input": "/say yes"}))
+            .await
+            .expect(200);
+        assert_eq!(done["turn"]["status"], "completed");
+        let_go(&web, &first.session);
+        ended(&first, &turn).await;
         web.stop().await;
     });
 }

@@ -19,7 +19,7 @@ use crate::harness::http::{Web, WireFrame};
 use crate::harness::script::terminal;
 
 /// A session of the owner, followed from its first event.
-async fn talk(web: &Web, settings: Value) -> Talk {
+pub(crate) async fn talk(web: &Web, settings: Value) -> Talk {
     Talk::new(web, &web.owner().await, &settings).await
 }
 
@@ -56,7 +56,7 @@ async fn reached(talk: &Talk, turn: &str, status: &str) -> Value {
 }
 
 /// The turn at a path once it has ended, looked at without any stream.
-async fn ended(talk: &Talk, turn: &str) -> Value {
+pub(crate) async fn ended(talk: &Talk, turn: &str) -> Value {
     polled(talk, turn, |turn| turn["finished_at"].is_string()).await
 }
 
@@ -67,29 +67,29 @@ async fn decide(talk: &Talk, approval: &Value, choice: &str) {
         .expect(200);
 }
 
-async fn messages(talk: &Talk) -> Vec<Value> {
+pub(crate) async fn messages(talk: &Talk) -> Vec<Value> {
     let page = talk.client.get(&talk.path("/messages?limit=200")).await.expect(200);
     page["data"].as_array().unwrap().clone()
 }
 
 /// Durable events of the session so far, as pages give them.
-async fn events(talk: &Talk) -> Vec<Value> {
+pub(crate) async fn events(talk: &Talk) -> Vec<Value> {
     let page = talk.client.get(&talk.path("/events?limit=200")).await.expect(200);
     assert_eq!(page["has_more"], false);
     page["data"].as_array().unwrap().clone()
 }
 
-fn count(events: &[Value], name: &str) -> usize {
+pub(crate) fn count(events: &[Value], name: &str) -> usize {
     events.iter().filter(|event| event["type"] == name).count()
 }
 
 /// The text of a message.
-fn text(message: &Value) -> &str {
+pub(crate) fn text(message: &Value) -> &str {
     message["content"][0]["text"].as_str().unwrap_or_default()
 }
 
 /// The results that the model was given, in order.
-fn results(messages: &[Value]) -> Vec<&str> {
+pub(crate) fn results(messages: &[Value]) -> Vec<&str> {
     messages
         .iter()
         .filter(|message| message["role"] == "tool")

@@ -10,7 +10,7 @@ use crate::harness::on_both;
 #[test]
 fn fc_065_to_stop_a_finished_turn_changes_nothing() {
     on_both(async |mut place| {
-        place.config.server.max_executing_turns = 1;
+        place.config.limits.server.executing_turns = Some(1);
         let web = place.serve().await;
         let talk = talk(&web, json!({})).await;
         let turn = talk.path(&format!("/turns/{}", talk.say("/say ok").await));

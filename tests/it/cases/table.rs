@@ -147,10 +147,12 @@ const PLACES: &[Place] = &[
     later("FC-049", REPLICAS),
     later("FC-050", "needs compaction"),
     later("FC-052", "needs the OpenAI surface"),
-    partly(
+    tested(
         "FC-053",
-        &["fc_053_a_long_history_is_read_in_pages_without_a_gap_or_a_repeat"],
-        "a page is bounded by its count and the bounds of each message, not by bytes of its own",
+        &[
+            "fc_053_a_long_history_is_read_in_pages_without_a_gap_or_a_repeat",
+            "large_inputs_make_short_pages_and_nobody_misses_an_event",
+        ],
     ),
     tested(
         "FC-055",
@@ -191,14 +193,20 @@ const PLACES: &[Place] = &[
     ),
     tested(
         "FC-067",
-        &["fc_067_a_lock_that_another_program_holds_for_a_while_is_waited_for"],
+        &[
+            "fc_067_a_lock_that_another_program_holds_for_a_while_is_waited_for",
+            "a_disk_that_stays_full_for_too_long_fails_the_turn_and_keeps_its_results",
+        ],
     ),
     tested(
         "FC-068",
         &["fc_068_a_call_that_cannot_be_made_is_answered_and_the_turn_goes_on"],
     ),
     tested("FC-070", &["fc_070_a_full_server_starts_nothing_by_any_way"]),
-    later("FC-071", "needs limits for each tenant"),
+    tested(
+        "FC-071",
+        &["fc_071_a_tenant_at_its_limit_is_no_ones_business_but_its_own"],
+    ),
     tested(
         "FC-073",
         &["fc_073_a_body_over_the_limit_is_refused_alike_however_it_comes"],

@@ -5,6 +5,7 @@
 //! was ever executed.
 
 mod cluster;
+mod told;
 
 use std::time::Duration;
 

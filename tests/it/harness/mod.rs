@@ -15,7 +15,7 @@ use hermes_server::app::{App, Surroundings};
 use hermes_server::base::{Clock, Secret};
 use hermes_server::config::{Config, Sources};
 use hermes_server::live::cursor::Cursor;
-use hermes_server::live::follow::{Follow, Follower, Frame};
+use hermes_server::live::follow::{Follow, Follower, Frame, Shown};
 use hermes_server::model::event::{Event, EventBody};
 use hermes_server::model::id::{SessionId, TurnId};
 use hermes_server::model::message::{Message, Part};
@@ -196,6 +196,7 @@ impl Server {
             session,
             turn,
             cursor,
+            shown: Shown::default(),
             heartbeat: Duration::from_secs(2),
         };
         follow.start(self.engine.clock().clone())

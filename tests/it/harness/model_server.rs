@@ -55,6 +55,14 @@ impl Reply {
         }
     }
 
+    /// The answer says how many tokens it took.
+    pub fn taking(mut self, input: u64, output: u64) -> Self {
+        let usage = json!({"choices": [], "usage": {"prompt_tokens": input, "completion_tokens": output}});
+        let end = self.pieces.len() - 1;
+        self.pieces.insert(end, format!("data: {usage}\n\n"));
+        self
+    }
+
     pub fn header(mut self, name: &'static str, value: &str) -> Self {
         self.headers.push((name, value.to_owned()));
         self

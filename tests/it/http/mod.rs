@@ -4,7 +4,9 @@
 mod access;
 mod bodies;
 mod busy;
+mod conditions;
 mod cursors;
+mod limits;
 mod once;
 mod sessions;
 mod turns;

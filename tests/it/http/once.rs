@@ -253,7 +253,7 @@ fn a_replayed_stream_shows_the_turn_from_its_start() {
 #[test]
 fn fc_065_at_the_cap_a_replay_gets_its_turn_and_not_429() {
     on_both(async |mut place: Place| {
-        place.config.server.max_executing_turns = 1;
+        place.config.limits.server.executing_turns = Some(1);
         let web = place.serve().await;
         let owner = web.owner().await;
         let turns = format!("{}/turns", session(&owner).await);
@@ -264,7 +264,7 @@ fn fc_065_at_the_cap_a_replay_gets_its_turn_and_not_429() {
         owner
             .post(&other, &json!({"input": "/say x"}))
             .await
-            .problem(429, "too_many_turns");
+            .problem(429, "server_turn_limit");
         let again = post(&owner, &turns, "k", &body).await;
         assert_eq!(
             (again.status, &again.body["id"], again.header(REPLAYED).as_str()),

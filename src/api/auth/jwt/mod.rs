@@ -84,31 +84,39 @@ impl Verifier {
 
     /// The claims of a token that holds at `now`.
     pub async fn verify(&self, token: &str, now: Timestamp) -> Result<Claims, TokenError> {
+        self.verify_until(token, now).await.map(|(claims, _)| claims)
+    }
+
+    /// As [`Verifier::verify`], with the instant from which on it is void.
+    pub async fn verify_until(&self, token: &str, now: Timestamp) -> Result<(Claims, Timestamp), TokenError> {
         let keys: Arc<[Key]> = match &self.file {
             Some(file) => file.keys(now).await,
             None => Arc::default(),
         };
         let claims = verified(token, self.secret.iter().chain(keys.iter()))?;
-        self.check_times(&claims, now)?;
+        let until = self.check_times(&claims, now)?;
         self.check_parties(&claims)?;
-        Ok(Claims {
+        let claims = Claims {
             tenant: name(&claims, &self.config.tenant_claim)?,
             user: name(&claims, &self.config.user_claim)?,
             scopes: scopes(claims.get(&self.config.scope_claim)),
-        })
+        };
+        Ok((claims, until))
     }
 
-    fn check_times(&self, claims: &Map<String, Json>, now: Timestamp) -> Result<(), TokenError> {
+    /// When the token becomes void, if it holds now.
+    fn check_times(&self, claims: &Map<String, Json>, now: Timestamp) -> Result<Timestamp, TokenError> {
         let leeway = i64::try_from(self.config.leeway.as_secs()).unwrap_or(i64::MAX);
         let now = now.0.div_euclid(1000);
         let expiry = instant(claims, "exp")?.ok_or_else(|| TokenError::Claim("exp".to_owned()))?;
         // RFC 7519 section 4.1.4: on or after this instant the token is void.
-        if expiry.saturating_add(leeway) <= now {
+        let void = expiry.saturating_add(leeway);
+        if void <= now {
             return Err(TokenError::Expired);
         }
         match instant(claims, "nbf")? {
             Some(start) if now.saturating_add(leeway) < start => Err(TokenError::NotYetValid),
-            _ => Ok(()),
+            _ => Ok(Timestamp(void.saturating_mul(1000))),
         }
     }
 

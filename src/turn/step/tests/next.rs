@@ -22,6 +22,7 @@ fn short(next: &Next) -> String {
         Next::Run(calls) => format!("run {}", calls.len()),
         Next::Await => "await".to_owned(),
         Next::Park => "park".to_owned(),
+        Next::AskBudget => "ask budget".to_owned(),
         Next::Finish(outcome) => format!("{} {:?}", outcome.status.name(), outcome.stop_reason),
     }
 }
@@ -132,6 +133,34 @@ async fn what_follows_from_open_calls() {
         }
         assert_eq!(short(&next(&state, 90)), expected, "{statuses:?}");
     }
+}
+
+#[tokio::test]
+async fn of_many_calls_eight_run_at_once_and_those_that_wait_for_a_person_do_not_count() {
+    let mut game = Game::new().await;
+    let calls: Vec<(&str, serde_json::Value)> = (0..12).map(|n| ("look", json!({"n": n}))).collect();
+    game.calls(&calls);
+    let with = |running: usize, waiting: usize| {
+        let mut state = game.state.clone();
+        for (place, call) in state.calls.iter_mut().enumerate() {
+            call.status = match place {
+                place if place < running => CallStatus::Running,
+                place if place < running + waiting => CallStatus::Waiting,
+                _ => CallStatus::Proposed,
+            };
+        }
+        short(&next(&state, 90))
+    };
+    assert_eq!(with(0, 0), "run 8");
+    assert_eq!(with(7, 0), "run 1");
+    assert_eq!(with(8, 0), "await");
+    assert_eq!(with(0, 4), "run 8");
+    let running = game
+        .state
+        .calls
+        .iter()
+        .filter(|call| call.status == CallStatus::Running);
+    assert_eq!(running.count(), 8);
 }
 
 #[tokio::test]
