@@ -12,6 +12,7 @@ use crate::base::Clock;
 use crate::config::{Config, Mode, OnAsk, OnExpiry};
 use crate::live::hub::Hub;
 use crate::model::approval;
+use crate::model::budget::BudgetUnit;
 use crate::model::id::TenantId;
 use crate::model::session::ApprovalMode;
 use crate::provider::retry::Policy;
@@ -68,6 +69,7 @@ impl App {
     /// earlier process of this data directory left are taken over at once.
     pub async fn start(config: &Config, around: Surroundings) -> Result<Self, StartError> {
         let data_dir = &config.server.data_dir;
+        warn_of_missing_prices(config);
         let store = open_store(config, &around).await?;
         let node = Node::claim(data_dir, &around.clock)?;
         let tenant = tenants::ensure_default(&store).await?;
@@ -131,6 +133,14 @@ impl App {
     }
 }
 
+/// Without prices no ceiling of cost is ever reached.
+fn warn_of_missing_prices(config: &Config) {
+    let mut ceilings = config.budgets.ceilings.iter();
+    if config.usage.prices.0.is_empty() && ceilings.any(|own| own.unit == BudgetUnit::CostNanos) {
+        tracing::warn!("a budget of cost is set, but `usage.prices` is empty: no call will ever cost anything");
+    }
+}
+
 /// Opens the store that the configuration names.
 pub async fn open_store(config: &Config, around: &Surroundings) -> Result<Store, StoreError> {
     let options = StoreOptions {
@@ -163,6 +173,7 @@ pub async fn open_host(config: &Config, around: &Surroundings) -> Result<Host, H
         exec_program: around.exec_program.clone(),
         data_dir: config.server.data_dir.clone(),
         terminal: config.terminal.clone(),
+        files: config.files.clone(),
         deny: config.approvals.deny.clone(),
         variables: around.environment.clone(),
         agent_home: home.join(".hermes"),

@@ -60,6 +60,7 @@ async fn counted(app: &App, input: &str) -> Result<u64> {
                 d: 0,
             },
             heartbeat: Duration::from_secs(10),
+            shown: Default::default(),
         };
         let mut follower = follow.start(engine.clock().clone());
         let mut last = None;
@@ -85,6 +86,7 @@ fn session() -> CreateSession {
         toolsets: Default::default(),
         environment: Default::default(),
         approvals: Default::default(),
+        sampling: Default::default(),
         metadata: Default::default(),
     }
 }

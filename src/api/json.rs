@@ -20,14 +20,29 @@ const MAX_VALUES: u32 = 100_000;
 /// Reads a value from a whole body. Nesting deeper than 128 is refused by the
 /// parser.
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
+    typed(value(bytes, &Cell::new(MAX_VALUES))?)
+}
+
+/// How many values the lines of a file may hold together: it is one request, and
+/// most of its bytes are texts.
+pub(super) fn values_of_a_file() -> Cell<u32> {
+    Cell::new(10 * MAX_VALUES)
+}
+
+/// Reads a value of at most `left` values, which it takes from there.
+pub(super) fn value(bytes: &[u8], left: &Cell<u32>) -> Result<Value, Failure> {
     if bytes.trim_ascii().is_empty() {
         return Err(Failure::field("", "it is empty; send a JSON object, `{}` at least"));
     }
+    let most = left.get();
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let left = Cell::new(MAX_VALUES);
-    let value = Strict { left: &left }.deserialize(&mut reader);
+    let value = Strict { left, most }.deserialize(&mut reader);
     let value = value.and_then(|value| reader.end().map(|()| value));
-    let value = value.map_err(|error| Failure::field("", format!("it is not valid JSON: {error}")))?;
+    value.map_err(|error| Failure::field("", format!("it is not valid JSON: {error}")))
+}
+
+/// An object as the type that it stands for.
+pub(super) fn typed<T: DeserializeOwned>(value: Value) -> Result<T, Failure> {
     // Serde would take a list for the fields of an object in their order.
     if !value.is_object() {
         return Err(Failure::field("", "expected a JSON object"));
@@ -56,6 +71,8 @@ fn pointer(path: &Path) -> String {
 struct Strict<'a> {
     /// Values that may still come.
     left: &'a Cell<u32>,
+    /// How many they were at first.
+    most: u32,
 }
 
 impl<'de> DeserializeSeed<'de> for Strict<'_> {
@@ -63,7 +80,7 @@ impl<'de> DeserializeSeed<'de> for Strict<'_> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         let Some(left) = self.left.get().checked_sub(1) else {
-            return Err(de::Error::custom(format!("it holds more than {MAX_VALUES} values")));
+            return Err(de::Error::custom(format!("it holds more than {} values", self.most)));
         };
         self.left.set(left);
         deserializer.deserialize_any(self)

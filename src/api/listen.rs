@@ -3,6 +3,7 @@
 //! waited for.
 
 use std::io;
+use std::pin::Pin;
 use std::time::Duration;
 
 use axum::Router;
@@ -11,6 +12,7 @@ use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
+use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -31,7 +33,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves until `shutdown`, then takes no more connections, lets the open ones
 /// finish what they answer, and returns when all are closed.
-pub async fn serve(listener: TcpListener, router: Router, shutdown: CancellationToken) {
+/// A connection whose peer reads nothing for `unread` is closed.
+pub async fn serve(listener: TcpListener, router: Router, shutdown: CancellationToken, unread: Duration) {
     let server = server();
     let graceful = GracefulShutdown::new();
     let (tasks, cut) = (TaskTracker::new(), CancellationToken::new());
@@ -48,7 +51,7 @@ pub async fn serve(listener: TcpListener, router: Router, shutdown: Cancellation
             }
         };
         let service = TowerToHyperService::new(router.clone());
-        let connection = server.serve_connection(ready(stream), service).into_owned();
+        let connection = server.serve_connection(ready(stream, unread), service).into_owned();
         let connection = graceful.watch(connection);
         let cut = cut.clone();
         tasks.spawn(async move {
@@ -87,10 +90,12 @@ fn server() -> Builder<TokioExecutor> {
     server
 }
 
-fn ready(stream: TcpStream) -> TokioIo<TcpStream> {
+fn ready(stream: TcpStream, unread: Duration) -> TokioIo<Pin<Box<TimeoutStream<TcpStream>>>> {
     // Small frames leave at once; a socket that refuses the option still works.
     let _refused = stream.set_nodelay(true);
-    TokioIo::new(stream)
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(unread));
+    TokioIo::new(Box::pin(stream))
 }
 
 /// A peer that left before it was accepted is nobody's fault; anything else is
@@ -102,4 +107,46 @@ async fn pause_after(error: &io::Error) {
     }
     tracing::warn!(%error, "a connection could not be accepted");
     tokio::time::sleep(ACCEPT_PAUSE).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::Body;
+    use axum::routing::get;
+    use std::convert::Infallible;
+    use tokio::io::AsyncWriteExt;
+    use tokio::sync::mpsc;
+
+    #[tokio::test]
+    async fn a_peer_that_reads_nothing_is_let_go() {
+        let (alive, mut gone) = mpsc::channel::<()>(1);
+        // An answer without an end, which holds the sender as long as it is wanted.
+        let endless = move || {
+            let alive = alive.clone();
+            async move {
+                let chunks = futures::stream::repeat_with(move || {
+                    let _held = &alive;
+                    Ok::<_, Infallible>(bytes::Bytes::from_static(&[b'.'; 64 << 10]))
+                });
+                Body::from_stream(chunks)
+            }
+        };
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new().route("/", get(endless));
+        let stop = CancellationToken::new();
+        let serving = tokio::spawn(serve(listener, router, stop.clone(), Duration::from_millis(100)));
+        let mut peer = TcpStream::connect(address).await.unwrap();
+        peer.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+        // The stop takes the router, and with it the last sender that is not an
+        // answer's; it lets open answers go on for longer than this test waits.
+        stop.cancel();
+        let ended = tokio::time::timeout(LAST_ANSWERS / 2, async {
+            serving.await.unwrap();
+            gone.recv().await
+        });
+        assert_eq!(ended.await, Ok(None), "nobody makes chunks any more");
+        drop(peer);
+    }
 }

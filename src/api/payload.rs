@@ -58,6 +58,21 @@ impl Payload {
         Ok((json::parse(&bytes)?, once))
     }
 
+    /// The body as it came, which is JSON Lines, with the key under which the
+    /// request was sent.
+    pub async fn lines_once(self, principal: &Principal) -> Result<(Bytes, Option<Once>), Failure> {
+        if !is_lines(&self.headers) {
+            return Err(Failure::new(
+                ProblemCode::UnsupportedMediaType,
+                format!("the body must be JSON Lines; send the header `Content-Type: {NDJSON}`"),
+            ));
+        }
+        let (path, key) = (self.path.clone(), once::key(&self.headers)?.map(str::to_owned));
+        let bytes = self.bytes().await?;
+        let once = key.map(|key| once::once(principal, &path, &key, &bytes));
+        Ok((bytes, once))
+    }
+
     /// Only the key under which the request was sent; the body says nothing,
     /// but it has to be the same again.
     pub async fn once(self, principal: &Principal) -> Result<Option<Once>, Failure> {
@@ -139,11 +154,23 @@ fn too_large(max: usize) -> Failure {
     )
 }
 
-/// `application/json` or a `+json` type, with any parameters.
-fn is_json(headers: &HeaderMap) -> bool {
+/// The usual name of JSON Lines.
+pub const NDJSON: &str = "application/x-ndjson";
+
+fn is_lines(headers: &HeaderMap) -> bool {
+    [NDJSON, "application/ndjson", "application/jsonl"].contains(&essence(headers).as_str())
+}
+
+/// The media type without parameters.
+fn essence(headers: &HeaderMap) -> String {
     let given = headers.get(CONTENT_TYPE).and_then(|given| given.to_str().ok());
     let essence = given.and_then(|given| given.split(';').next()).unwrap_or_default();
-    let essence = essence.trim().to_ascii_lowercase();
+    essence.trim().to_ascii_lowercase()
+}
+
+/// `application/json` or a `+json` type, with any parameters.
+fn is_json(headers: &HeaderMap) -> bool {
+    let essence = essence(headers);
     essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
 }
 

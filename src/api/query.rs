@@ -1,6 +1,8 @@
 //! The parameters after the question mark, read strictly: an unknown or repeated
 //! name, or a value of the wrong form, is refused by name.
 
+use std::collections::BTreeMap;
+
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 use serde::de::DeserializeOwned;
@@ -16,6 +18,51 @@ impl<T: DeserializeOwned> FromRequestParts<ApiState> for Query<T> {
     async fn from_request_parts(parts: &mut Parts, _: &ApiState) -> Result<Self, Failure> {
         parse(parts.uri.query().unwrap_or_default()).map(Self)
     }
+}
+
+/// Parameters with entries of the metadata among them, `metadata.KEY=VALUE` or
+/// `metadata[KEY]=VALUE`, by key.
+pub struct WithMetadata<T>(pub T, pub BTreeMap<String, String>);
+
+/// More entries narrow nothing down any more.
+const MAX_ENTRIES: usize = 16;
+
+impl<T: DeserializeOwned> FromRequestParts<ApiState> for WithMetadata<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &ApiState) -> Result<Self, Failure> {
+        parse_with_metadata(parts.uri.query().unwrap_or_default())
+    }
+}
+
+fn parse_with_metadata<T: DeserializeOwned>(query: &str) -> Result<WithMetadata<T>, Failure> {
+    let mut others = url::form_urlencoded::Serializer::new(String::new());
+    let mut entries = BTreeMap::new();
+    for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        let Some(key) = metadata_key(&name) else {
+            others.append_pair(&name, &value);
+            continue;
+        };
+        if entries.insert(key.to_owned(), value.into_owned()).is_some() {
+            return Err(Failure::field(&name, "it stands twice"));
+        }
+        if MAX_ENTRIES < entries.len() {
+            return Err(Failure::field(
+                "metadata",
+                format!("at most {MAX_ENTRIES} entries are compared"),
+            ));
+        }
+    }
+    parse(&others.finish()).map(|fields| WithMetadata(fields, entries))
+}
+
+fn metadata_key(name: &str) -> Option<&str> {
+    let rest = name.strip_prefix("metadata")?;
+    let key = match rest.strip_prefix('.') {
+        Some(key) => key,
+        None => rest.strip_prefix('[')?.strip_suffix(']')?,
+    };
+    (!key.is_empty()).then_some(key)
 }
 
 fn parse<T: DeserializeOwned>(query: &str) -> Result<T, Failure> {
@@ -55,6 +102,24 @@ mod tests {
             (Some(TurnStatus::RolledBack), Some(id))
         );
         assert_eq!(parse::<Filter>("").unwrap().limit.count(), 50);
+    }
+
+    #[test]
+    fn entries_of_the_metadata_stand_beside_the_rest() {
+        let query = "limit=7&metadata.a.b=1%202&metadata%5Bk%5D=x";
+        let WithMetadata(filter, entries) = parse_with_metadata::<Filter>(query).unwrap();
+        assert_eq!(filter.limit.count(), 7);
+        let expected = [("a.b", "1 2"), ("k", "x")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(entries, BTreeMap::from(expected));
+        for query in [
+            "metadata.=1",
+            "metadata=1",
+            "metadata[a=1",
+            "metadata.a=1&metadata[a]=2",
+            "metadata.a=1&x=2",
+        ] {
+            assert!(parse_with_metadata::<Filter>(query).is_err(), "{query}");
+        }
     }
 
     #[test]

@@ -103,7 +103,10 @@ impl Source {
             tokio::select! {
                 next = self.watched.next() => break next,
                 () = self.lifetime.due() => {}
-                () = closing.cancelled() => break None,
+                () = closing.cancelled() => {
+                    self.end();
+                    return Some(Bytes::from(format!("retry: {RETRY_MS}\n: the server stops; come back with the last id\n\n")));
+                }
             }
         };
         let frame = match next {

@@ -5,6 +5,7 @@
 //! may use this one; this one uses none.
 
 pub mod clock;
+pub mod fold;
 pub mod id;
 pub mod random;
 pub mod secret;

@@ -91,7 +91,8 @@ async fn serve(app: &App, config: &Config, socket: TcpSocket, signals: &mut Sign
         tracing::warn!(%error, "nobody reads the output");
     }
     tracing::info!(address = %facts.address, "ready");
-    let serving = tokio::spawn(listen::serve(listener, api::router(state), closing.clone()));
+    let unread = config.server.write_timeout;
+    let serving = tokio::spawn(listen::serve(listener, api::router(state), closing.clone(), unread));
     signals.next().await;
     tracing::info!("stopping: turns are handed over at their next stored step; a second signal stops at once");
     let handed_over = async {

@@ -44,11 +44,12 @@ const PREFIX: &str = "HERMES__";
 
 /// Variables with a name of their own, and the keys they set. Of two for one
 /// key the later wins.
-const NAMED: [(&str, &[&str]); 6] = [
+const NAMED: [(&str, &[&str]); 7] = [
     ("DATABASE_URL", &["store", "url"]),
     ("OPENAI_BASE_URL", &["openai", "base_url"]),
     ("OPENAI_API_KEY", &["openai", "api_key"]),
     ("HERMES_MODEL", &["model"]),
+    ("HERMES_WRITE_SAFE_ROOT", &["terminal", "write_safe_root"]),
     ("API_SERVER_KEY", &["auth", "api_key"]),
     ("HERMES_API_KEY", &["auth", "api_key"]),
 ];

@@ -10,6 +10,7 @@ mod approvals;
 mod auth;
 mod check;
 mod error;
+mod files;
 mod kinds;
 mod layers;
 mod limits;
@@ -34,6 +35,7 @@ pub use agent::Agent;
 pub use approvals::{Approvals, Mode, OnAsk, OnExpiry};
 pub use auth::{Auth, Jwt};
 pub use error::{ConfigError, Problem};
+pub use files::Files;
 pub use layers::{Flags, Sources, process_environment};
 pub use limits::{Limit, Limits, Quota};
 pub use log::{Format, Level, Log};
@@ -69,6 +71,7 @@ pub struct Config {
     pub budgets: Budgets,
     pub terminal: Terminal,
     pub retention: Retention,
+    pub files: Files,
     pub log: Log,
     pub platform_toolsets: PlatformToolsets,
     /// Keys of the original's configuration that mean nothing here.
@@ -110,6 +113,7 @@ impl Config {
             budgets: root.section("budgets", spending::read_budgets),
             terminal: root.section("terminal", Terminal::read),
             retention: root.section("retention", Retention::read),
+            files: Files::read(root),
             log: root.section("log", Log::read),
             platform_toolsets: root.section("platform_toolsets", PlatformToolsets::read),
             ignored: Vec::new(),

@@ -8,14 +8,14 @@ pub(super) const TOP_LEVEL: &[&str] = &[
     "_config_version", "attachments", "auxiliary", "bedrock", "browser", "checkpoints", "cloud", "code_execution",
     "compression", "context", "credential_pool_strategies", "cron", "curator", "custom_providers", "dashboard",
     "database", "debug", "delegation", "discord", "display", "email", "fallback_model", "fallback_providers",
-    "feishu", "file_read_max_chars", "gateway", "goals", "group_sessions_per_user", "homeassistant", "honcho",
+    "feishu", "gateway", "goals", "group_sessions_per_user", "homeassistant", "honcho",
     "hooks", "hooks_auto_accept", "human_delay", "image_gen", "kanban", "known_plugin_toolsets", "logging", "lsp",
     "matrix", "mattermost", "max_concurrent_sessions", "mcp", "mcp_servers", "memory", "model_aliases",
     "model_catalog", "moa", "network", "onboarding", "openrouter", "paste_collapse_threshold", "personalities",
     "platforms", "plugins", "prefill_messages_file", "privacy", "prompt_caching", "provider_routing", "providers",
     "quick_commands", "runtime", "secrets", "security", "session_reset", "sessions", "signal", "skills", "slack",
     "smart_model_routing", "streaming", "stt", "telegram", "telemetry", "thread_sessions_per_user", "timeouts",
-    "timezone", "tool_budget", "tool_loop_guardrails", "tool_output", "tool_search", "toolsets", "tts", "updates",
+    "timezone", "tool_budget", "tool_loop_guardrails", "tool_search", "toolsets", "tts", "updates",
     "video_gen", "vision", "voice", "wake_word", "web", "whatsapp", "worktree", "worktree_sync", "x_search",
 ];
 
@@ -55,6 +55,9 @@ pub(super) const TERMINAL: &[&str] = &[
     "modal_mode", "persistent_shell", "sandbox_dir", "scratch_dir", "shell_init_files", "singularity_image",
     "ssh_host", "ssh_key", "ssh_persistent", "ssh_port", "ssh_user", "sudo_password", "vercel_runtime",
 ];
+
+/// The output of commands, whose bound this server does not take from there.
+pub(super) const TOOL_OUTPUT: &[&str] = &["max_bytes"];
 
 /// Doors of the original under `platform_toolsets` that this server lacks.
 #[rustfmt::skip]

@@ -21,6 +21,8 @@ pub struct Server {
     pub max_input_chars: usize,
     /// The longest a client may take to send a body.
     pub body_timeout: Duration,
+    /// How long a client may leave what is sent to it unread.
+    pub write_timeout: Duration,
     /// Several processes see the same data dir (a network volume).
     pub data_dir_shared: bool,
     pub heartbeat: Duration,
@@ -44,6 +46,7 @@ impl Server {
             max_body_bytes: section.number("max_body_bytes", 10 << 20, 1024..=1 << 30),
             max_input_chars: section.number("max_input_chars", 1_000_000, 1..=1 << 30),
             body_timeout: section.seconds("body_timeout_seconds", 30, 1..=3600),
+            write_timeout: section.seconds("write_timeout_seconds", 60, 1..=3600),
             data_dir_shared: section.flag("data_dir_shared", false),
             heartbeat: section.seconds("heartbeat_seconds", 10, 2..=30),
         }

@@ -10,7 +10,7 @@ use super::section::Section;
 use crate::model::budget::{BudgetScope, BudgetUnit, Budgets, Ceiling, MAX_CEILING};
 use crate::model::usage::{NANOS, Price, Prices};
 
-const AMOUNT: &str = "an amount from 0 to 1000000 with at most 9 decimals, such as 2.50";
+const AMOUNT: &str = "an amount up to 1000000 with at most 9 decimals, such as 2.50";
 
 /// `usage`: the price table.
 #[derive(Clone, Debug)]
@@ -71,7 +71,7 @@ pub(super) fn read_budgets(section: &mut Section<'_>) -> Budgets {
                 |node| tokens(node).map(Some),
                 |limit| json!(limit),
             );
-            let cost = section.amount("cost");
+            let cost = section.amount_where("cost", |cost| 0 < cost);
             [
                 ceiling(BudgetUnit::Tokens, tokens),
                 ceiling(BudgetUnit::CostNanos, cost),
@@ -97,8 +97,14 @@ fn tokens(node: &Node) -> Option<u64> {
 impl Section<'_> {
     /// An amount of the currency, in billionths.
     fn amount(&mut self, name: &'static str) -> Option<u64> {
+        self.amount_where(name, |_| true)
+    }
+
+    fn amount_where(&mut self, name: &'static str, fits: impl Fn(u64) -> bool) -> Option<u64> {
         let read = |node: &Node| match &node.value {
-            Value::Integer(_) | Value::Float(_) | Value::Text(_) => nanos(&node.shown()).map(Some),
+            Value::Integer(_) | Value::Float(_) | Value::Text(_) => {
+                nanos(&node.shown()).filter(|nanos| fits(*nanos)).map(Some)
+            }
             _ => None,
         };
         self.take(name, None, AMOUNT, read, |amount| json!(amount.map(shown)))

@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde_json::json;
+
+use super::node::Node;
 use super::original;
 use super::section::Section;
 
@@ -19,6 +22,8 @@ pub struct Terminal {
     pub env_passthrough: Vec<String>,
     pub readable_paths: Vec<PathBuf>,
     pub writable_paths: Vec<PathBuf>,
+    /// When there are any, file tools write nowhere else.
+    pub write_safe_root: Vec<PathBuf>,
 }
 
 /// The wall around a command of the local backend.
@@ -53,6 +58,18 @@ impl Terminal {
             env_passthrough: section.texts("env_passthrough"),
             readable_paths: section.paths("readable_paths"),
             writable_paths: section.paths("writable_paths"),
+            write_safe_root: write_safe_root(section),
         }
     }
+}
+
+/// Directories as the original's variable writes them, with colons between.
+fn write_safe_root(section: &mut Section<'_>) -> Vec<PathBuf> {
+    let read = |node: &Node| {
+        let parts = node.text()?.split(':').map(str::trim).filter(|part| !part.is_empty());
+        let paths: Vec<PathBuf> = parts.map(PathBuf::from).collect();
+        paths.iter().all(|path| path.is_absolute()).then_some(paths)
+    };
+    let allowed = "absolute paths with `:` between them";
+    section.take("write_safe_root", Vec::new(), allowed, read, |paths| json!(paths))
 }

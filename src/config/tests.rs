@@ -4,6 +4,8 @@
 use std::time::Duration;
 
 use super::*;
+use crate::model::budget::{BudgetScope, BudgetUnit};
+use crate::model::usage::Price;
 
 /// Loads `yaml` as the named file, under the given variables and flags.
 fn load_all(yaml: &str, environment: &[(&str, &str)], flags: Flags) -> Result<Config, ConfigError> {
@@ -87,6 +89,7 @@ fn every_named_variable_reaches_its_key() {
         ("OPENAI_BASE_URL", "http://localhost:9/v1/"),
         ("OPENAI_API_KEY", "123456"),
         ("HERMES_MODEL", "small"),
+        ("HERMES_WRITE_SAFE_ROOT", "/srv/a:/srv/b"),
         ("HERMES_API_KEY", "0123456789abcdef"),
         ("API_SERVER_KEY", "fedcba9876543210"),
     ];
@@ -95,8 +98,12 @@ fn every_named_variable_reaches_its_key() {
     assert_eq!(config.openai.base_url.as_deref(), Some("http://localhost:9/v1"));
     assert_eq!(config.openai.api_key.unwrap().expose(), "123456");
     assert_eq!(config.model.as_deref(), Some("small"));
+    assert_eq!(
+        config.terminal.write_safe_root,
+        ["/srv/a", "/srv/b"].map(std::path::PathBuf::from)
+    );
     assert_eq!(config.auth.api_key.unwrap().expose(), "0123456789abcdef");
-    let original = load("", &environment[5..]).unwrap();
+    let original = load("", &environment[6..]).unwrap();
     assert_eq!(original.auth.api_key.unwrap().expose(), "fedcba9876543210");
 }
 
@@ -169,6 +176,10 @@ fn every_kind_of_key_refuses_what_it_does_not_take() {
         "auth: {api_key: 'sixteen chars but spaces'}",
         "auth: {jwt: {hs256_secret: 'less than thirty-two bytes'}}",
         "terminal: {readable_paths: [relative]}",
+        "terminal: {write_safe_root: '/srv:relative'}",
+        "file_read_max_chars: 999",
+        "tool_output: {max_lines: 2001}",
+        "tool_output: {max_line_length: 79}",
         "terminal: {backend: docker}",
         "approvals: {mode: loud}",
         "approvals: {timeout: -1}",
@@ -219,6 +230,8 @@ approvals: {mode: manual, timeout: 60, cron_mode: deny}
 command_allowlist: ['recursive delete']
 security: {tirith_enabled: true}
 platform_toolsets: {cli: [hermes-cli], api_server: [web, file]}
+file_read_max_chars: 50000
+tool_output: {max_bytes: 50000, max_lines: 1000}
 mcp_servers: {}
 ";
     let config = load(yaml, &[]).unwrap();
@@ -228,6 +241,7 @@ mcp_servers: {}
     assert_eq!(config.approvals.timeout, Some(Duration::from_secs(60)));
     assert_eq!(config.command_allowlist, ["recursive delete"]);
     assert_eq!(config.platform_toolsets.api_server, ["web", "file"]);
+    assert_eq!((config.files.page_chars, config.files.max_lines), (50_000, 1_000));
     let mut ignored = config.ignored;
     ignored.sort();
     assert_eq!(
@@ -244,6 +258,7 @@ mcp_servers: {}
             "security",
             "terminal.container_cpu",
             "terminal.cwd",
+            "tool_output.max_bytes",
             "toolsets",
         ]
     );
@@ -357,6 +372,58 @@ fn a_default_time_limit_above_the_highest_is_refused() {
             .to_string()
             .contains("`terminal.timeout`: `700`")
     );
+}
+
+#[test]
+fn prices_and_budgets_are_exact_amounts() {
+    let yaml = "
+usage:
+  currency: EUR
+  prices:
+    gpt-5.2: {input: 1.25, cached_input: 0.125, output: 10}
+    '*': {output: '0.000000001', reasoning: 3}
+budgets:
+  turn: {cost: 2.50}
+  day: {tokens: 1000}";
+    let config = load(yaml, &[("HERMES__BUDGETS__TURN__TOKENS", "500")]).unwrap();
+    let price = |input, cached_input, output, reasoning| Price {
+        input,
+        cached_input,
+        output,
+        reasoning,
+    };
+    let prices = &config.usage.prices;
+    let named = price(1_250_000_000, 125_000_000, 10_000_000_000, 10_000_000_000);
+    assert_eq!(
+        (prices.of("gpt-5.2"), prices.of("x")),
+        (named, price(0, 0, 1, 3_000_000_000))
+    );
+    let ceiling = |scope, unit| config.budgets.ceiling(scope, unit);
+    assert_eq!(ceiling(BudgetScope::Turn, BudgetUnit::CostNanos), Some(2_500_000_000));
+    assert_eq!(ceiling(BudgetScope::Turn, BudgetUnit::Tokens), Some(500));
+    assert_eq!(ceiling(BudgetScope::Day, BudgetUnit::Tokens), Some(1000));
+    assert_eq!(config.budgets.ceilings.len(), 3);
+    assert!(config.check().is_ok());
+}
+
+#[test]
+fn a_wrong_price_or_budget_is_refused_by_its_key() {
+    for (yaml, key) in [
+        ("usage: {prices: {m: {input: -1}}}", "usage.prices.m.input"),
+        ("usage: {prices: {m: {input: 1.0000000001}}}", "usage.prices.m.input"),
+        ("usage: {prices: {m: {inputs: 1}}}", "usage.prices.m.inputs"),
+        ("usage: {prices: {m: 3}}", "usage.prices.m"),
+        ("usage: {prices: 3}", "usage.prices"),
+        ("budgets: {turn: {cost: 0}}", "budgets.turn.cost"),
+        ("budgets: {turn: {cost: lots}}", "budgets.turn.cost"),
+        ("budgets: {day: {tokens: 0}}", "budgets.day.tokens"),
+        ("budgets: {day: {tokens: 1.5}}", "budgets.day.tokens"),
+        ("budgets: {week: {tokens: 1}}", "budgets.week"),
+        ("budgets: {warn_percent: 101}", "budgets.warn_percent"),
+    ] {
+        let text = refusal(yaml, &[]);
+        assert!(text.contains(&format!("`{key}`")), "{yaml}: {text}");
+    }
 }
 
 /// The reference page lists every key with its default, and none that is not.

@@ -19,8 +19,14 @@ pub enum Refusal {
     System(String),
     #[error("`{0}` is the agent's own configuration and is not written by tools")]
     OwnConfig(String),
-    #[error("`{0}` lies outside the folders that may be written")]
-    OutsideRoots(String),
+    #[error(
+        "`{0}` belongs to the agent profile `{1}`, not to this one; set `cross_profile` if the user asked for that"
+    )]
+    OtherProfile(String, String),
+    #[error("`{0}` is a sandbox's copy of an agent's home; set `cross_profile` if the user asked for that")]
+    Mirror(String),
+    #[error("`{0}` lies outside the folders that may be written (`HERMES_WRITE_SAFE_ROOT`): {1}")]
+    OutsideRoots(String, String),
 }
 
 /// The folders the judgement is relative to.
@@ -71,6 +77,9 @@ const UNWRITABLE_HOME_TREES: &[&str] = &[
 const UNWRITABLE_SYSTEM: &[&str] = &["/etc/sudoers", "/etc/passwd", "/etc/shadow"];
 const UNWRITABLE_SYSTEM_TREES: &[&str] = &["/etc/sudoers.d", "/etc/systemd"];
 
+/// What makes a profile of the agent what it is.
+const PROFILE_AREAS: &[&str] = &["skills", "plugins", "cron", "memories"];
+
 const SYSTEM_TREES: &[&str] = &["/etc", "/boot", "/usr/lib/systemd", "/private/etc", "/private/var"];
 const SOCKETS: &[&str] = &["/var/run/docker.sock", "/run/docker.sock"];
 
@@ -119,6 +128,37 @@ impl Places {
         self.is_kept(&path)
     }
 
+    /// Whether a file belongs to this agent and to no other profile beside it; a
+    /// soft guard, which a call may ask to pass.
+    pub fn stays_in_profile(&self, path: &Path) -> Result<(), Refusal> {
+        let path = normalised(path);
+        if is_mirror(&path) {
+            return Err(Refusal::Mirror(shown(&path)));
+        }
+        match self.profile(&path) {
+            Some(profile) => Err(Refusal::OtherProfile(shown(&path), profile)),
+            None => Ok(()),
+        }
+    }
+
+    /// The other profile that a file shapes: its skills, plugins, jobs, memories.
+    fn profile(&self, path: &Path) -> Option<String> {
+        let own = self.agent_home.as_path();
+        let profiles = own.parent().filter(|parent| parent.ends_with("profiles"));
+        let root = profiles.and_then(Path::parent).unwrap_or(own);
+        let inner = path.strip_prefix(root).ok()?;
+        let parts: Vec<&str> = inner.iter().filter_map(|part| part.to_str()).collect();
+        match parts.as_slice() {
+            ["profiles", name, area, ..]
+                if PROFILE_AREAS.contains(area) && !path.starts_with(root.join("profiles").join(own.file_name()?)) =>
+            {
+                Some((*name).to_owned())
+            }
+            [area, ..] if PROFILE_AREAS.contains(area) && root != own => Some("default".to_owned()),
+            _ => None,
+        }
+    }
+
     /// The part of [`Places::may_write`] that is about credentials and roots.
     fn is_kept(&self, path: &Path) -> Result<(), Refusal> {
         let holds_login = is_one_of(path, UNWRITABLE_SYSTEM)
@@ -131,7 +171,8 @@ impl Places {
             return Err(Refusal::Unwritable(shown(path)));
         }
         if !self.write_roots.is_empty() && !self.write_roots.iter().any(|root| path.starts_with(root)) {
-            return Err(Refusal::OutsideRoots(shown(path)));
+            let roots: Vec<String> = self.write_roots.iter().map(|root| shown(root)).collect();
+            return Err(Refusal::OutsideRoots(shown(path), roots.join(":")));
         }
         Ok(())
     }
@@ -159,6 +200,14 @@ pub fn normalised(path: &Path) -> PathBuf {
         }
     }
     plain
+}
+
+/// A container's copy of an agent's home, which the container replaces:
+/// `sandboxes/<backend>/<task>/home/.hermes/…`.
+fn is_mirror(path: &Path) -> bool {
+    let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
+    let is_home = |window: &[&str]| matches!(window, ["sandboxes", _, _, "home", ".hermes", _]);
+    parts.windows(6).any(is_home)
 }
 
 fn is_one_of(path: &Path, names: &[&str]) -> bool {
@@ -263,6 +312,39 @@ mod tests {
         let own = places().may_write(Path::new("/home/alice/.hermes/config.yaml"));
         assert!(matches!(own, Err(Refusal::OwnConfig(_))));
         assert_eq!(places().may_write(Path::new("/etcetera/x")), Ok(()));
+    }
+
+    #[test]
+    fn other_profiles_and_mirrors_of_homes_are_kept_apart() {
+        let profile = |agent_home: &str, path: &str| {
+            let places = Places {
+                agent_home: agent_home.into(),
+                ..places()
+            };
+            match places.stays_in_profile(Path::new(path)) {
+                Err(Refusal::OtherProfile(_, profile)) => profile,
+                Err(other) => panic!("{other}"),
+                Ok(()) => String::new(),
+            }
+        };
+        let (root, work) = ("/h/.hermes", "/h/.hermes/profiles/work");
+        for (own, path, other) in [
+            (root, "/h/.hermes/profiles/work/skills/a/SKILL.md", "work"),
+            (root, "/h/.hermes/skills/a/SKILL.md", ""),
+            (root, "/h/.hermes/profiles/work/logs/a", ""),
+            (work, "/h/.hermes/profiles/work/memories/USER.md", ""),
+            (work, "/h/.hermes/profiles/home/cron/jobs.json", "home"),
+            (work, "/h/.hermes/plugins/x.py", "default"),
+            (work, "/srv/skills/a", ""),
+        ] {
+            assert_eq!(profile(own, path), other, "{own} {path}");
+        }
+        let mirror = Path::new("/h/.hermes/sandboxes/docker/t1/home/.hermes/skills/a");
+        assert!(matches!(places().stays_in_profile(mirror), Err(Refusal::Mirror(_))));
+        assert_eq!(
+            places().stays_in_profile(Path::new("/h/sandboxes/x/home/.hermes")),
+            Ok(())
+        );
     }
 
     #[test]

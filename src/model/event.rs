@@ -21,6 +21,8 @@ pub enum EventType {
     SessionCreated,
     #[serde(rename = "session.updated")]
     SessionUpdated,
+    #[serde(rename = "session.archived")]
+    SessionArchived,
     #[serde(rename = "session.status")]
     SessionStatus,
     #[serde(rename = "turn.queued")]
@@ -87,6 +89,7 @@ impl EventType {
         match self {
             Self::SessionCreated => "session.created",
             Self::SessionUpdated => "session.updated",
+            Self::SessionArchived => "session.archived",
             Self::SessionStatus => "session.status",
             Self::TurnQueued => "turn.queued",
             Self::TurnStarted => "turn.started",
@@ -258,6 +261,8 @@ pub enum EventBody {
     SessionCreated(SessionData),
     #[serde(rename = "session.updated")]
     SessionUpdated(SessionData),
+    #[serde(rename = "session.archived")]
+    SessionArchived(SessionData),
     #[serde(rename = "session.status")]
     SessionStatus(SessionData),
     #[serde(rename = "turn.queued")]
@@ -341,6 +346,7 @@ impl EventBody {
         match self {
             Self::SessionCreated(_) => "session.created",
             Self::SessionUpdated(_) => "session.updated",
+            Self::SessionArchived(_) => "session.archived",
             Self::SessionStatus(_) => "session.status",
             Self::TurnQueued(_) => "turn.queued",
             Self::TurnStarted(_) => "turn.started",

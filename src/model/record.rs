@@ -12,6 +12,7 @@ use super::grant::Grant;
 use super::id::{ApprovalId, CallId, GrantId, KeyId, MessageId, NodeId, ProcessId, SessionId, TenantId, TurnId};
 use super::message::{FinishReason, Message, Part, Role};
 use super::problem::Problem;
+use super::sampling::Sampling;
 use super::session::{ApprovalPolicy, EnvironmentSpec, SessionStatus, ToolsetSelection};
 use super::turn::{CancelReason, Steer, StopReason, Turn, TurnOptions, TurnStatus, Usage};
 use super::usage::{Foreseen, UsageRecord};
@@ -29,6 +30,8 @@ pub struct SessionRecord {
     pub toolsets: ToolsetSelection,
     pub environment: EnvironmentSpec,
     pub approvals: ApprovalPolicy,
+    /// Of turns that say nothing else.
+    pub sampling: Box<Sampling>,
     pub status: SessionStatus,
     pub head_seq: i64,
     pub next_position: i64,
@@ -36,6 +39,8 @@ pub struct SessionRecord {
     pub usage: Usage,
     /// JSON of the todo list.
     pub todo: String,
+    /// JSON of what the model was shown of files; empty before the first.
+    pub seen_files: String,
     pub cwd: Option<String>,
     /// The data directory that holds the session's files, once it has any.
     pub node_id: Option<NodeId>,
@@ -302,6 +307,8 @@ pub struct Writes {
     /// Model calls that were made.
     pub usage: Vec<UsageRecord>,
     pub budget_grants: Vec<BudgetGrant>,
+    /// What the session has seen of files, when that changed.
+    pub seen_files: Option<String>,
 }
 
 impl Writes {
@@ -320,5 +327,6 @@ impl Writes {
         self.used_grants.extend(more.used_grants);
         self.usage.extend(more.usage);
         self.budget_grants.extend(more.budget_grants);
+        self.seen_files = more.seen_files.or(self.seen_files.take());
     }
 }

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::approval::{OnAsk, OnExpiry};
-use super::id::{ApprovalId, SessionId, TurnId};
+use super::id::{ApprovalId, MessageId, SessionId, TurnId};
+use super::sampling::Sampling;
 use super::turn::Usage;
 use crate::base::Timestamp;
 
@@ -100,6 +101,29 @@ pub struct RequiredAction {
     pub turn_id: TurnId,
     pub summary: String,
     pub expires_at: Option<Timestamp>,
+    /// Path of what waits; what answers it stands there.
+    pub href: String,
+}
+
+impl RequiredAction {
+    pub fn approval(id: ApprovalId, turn_id: TurnId, summary: String, expires_at: Option<Timestamp>) -> Self {
+        Self {
+            kind: "approval".to_owned(),
+            id,
+            turn_id,
+            summary,
+            expires_at,
+            href: format!("/v1/approvals/{id}"),
+        }
+    }
+}
+
+/// Where a session was forked from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Parent {
+    pub session_id: SessionId,
+    /// The last message of that session which the fork took over.
+    pub message_id: Option<MessageId>,
 }
 
 /// A session as clients see it.
@@ -115,8 +139,14 @@ pub struct Session {
     pub toolsets: ToolsetSelection,
     pub environment: EnvironmentSpec,
     pub approvals: ApprovalPolicy,
+    #[serde(flatten)]
+    pub sampling: Sampling,
     #[schema(value_type = Object)]
     pub metadata: Metadata,
+    /// Set in a fork. The session that it names may be gone.
+    pub parent: Option<Parent>,
+    /// Lists leave an archived session out unless asked; all else works.
+    pub archived_at: Option<Timestamp>,
     pub status: SessionStatus,
     pub required_actions: Vec<RequiredAction>,
     /// Number of the newest event.

@@ -42,6 +42,8 @@ pub enum TenantEventBody {
     SessionCreated(SessionData),
     #[serde(rename = "session.updated")]
     SessionUpdated(SessionData),
+    #[serde(rename = "session.archived")]
+    SessionArchived(SessionData),
     #[serde(rename = "session.status")]
     SessionStatus(SessionData),
     /// With its turns and approvals.
@@ -77,6 +79,7 @@ impl TenantEventBody {
         Some(match body {
             EventBody::SessionCreated(data) => Self::SessionCreated(data),
             EventBody::SessionUpdated(data) => Self::SessionUpdated(data),
+            EventBody::SessionArchived(data) => Self::SessionArchived(data),
             EventBody::SessionStatus(data) => Self::SessionStatus(data),
             EventBody::ApprovalRequested(data) => Self::ApprovalRequested(data),
             EventBody::ApprovalResolved(data) => Self::ApprovalResolved(data),
@@ -92,6 +95,7 @@ impl TenantEventBody {
         match self {
             Self::SessionCreated(_) => "session.created",
             Self::SessionUpdated(_) => "session.updated",
+            Self::SessionArchived(_) => "session.archived",
             Self::SessionStatus(_) => "session.status",
             Self::SessionDeleted(_) => SESSION_DELETED,
             Self::ApprovalRequested(_) => "approval.requested",

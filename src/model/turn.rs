@@ -9,6 +9,7 @@ use super::budget::BudgetUnit;
 use super::id::{KeyId, SessionId, TurnId};
 use super::message::Part;
 use super::problem::Problem;
+use super::sampling::Sampling;
 use super::session::{Metadata, ToolsetSelection};
 use crate::base::Timestamp;
 
@@ -174,6 +175,8 @@ pub struct TurnOptions {
     pub toolsets: Option<ToolsetSelection>,
     pub limits: TurnLimits,
     pub approvals: TurnApprovals,
+    #[serde(flatten)]
+    pub sampling: Box<Sampling>,
     #[schema(value_type = Object)]
     pub metadata: Metadata,
     /// Tools the principal may use at most; `None` is no ceiling.

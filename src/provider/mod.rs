@@ -62,6 +62,7 @@ mod tests {
                 model: "demo".to_owned(),
                 messages,
                 tools: None,
+                sampling: Default::default(),
             };
             let mut attempt = 1;
             loop {

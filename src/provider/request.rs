@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
+use crate::model::sampling::Sampling;
+
 /// One question to a model.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -15,6 +17,7 @@ pub struct Request {
     /// The array of OpenAI function tools, serialised once and shared by every
     /// turn with the same tools. `None` forbids calls.
     pub tools: Option<Arc<RawValue>>,
+    pub sampling: Sampling,
 }
 
 /// One message of the conversation.

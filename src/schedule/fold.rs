@@ -23,11 +23,12 @@ pub(super) async fn fold(engine: Engine, days: Option<u64>, stop: CancellationTo
         return;
     };
     loop {
+        let next = engine.clock().now().after(PAUSE);
         if let Err(error) = all(&engine, DAY * days, &stop).await {
             tracing::warn!(%error, "old events were not folded");
         }
         tokio::select! {
-            () = engine.clock().sleep(PAUSE) => {}
+            () = engine.clock().sleep_until(next) => {}
             () = stop.cancelled() => return,
         }
     }

@@ -17,7 +17,7 @@ use crate::model::event::{
     ApprovalData, CallData, Event, EventBody, EventType, MessageData, SessionData, TextData, TurnData,
 };
 use crate::model::id::{ApprovalId, CallId, MessageId, SessionId, TurnId};
-use crate::model::message::{FinishReason, Message};
+use crate::model::message::{Message, Role};
 use crate::model::record::{CallRecord, MessageRecord, TurnRecord};
 use crate::model::session::Session;
 
@@ -233,9 +233,7 @@ impl Rows<'_> {
                 and message_id in (select json_array_elements_text($3::json))";
         let rows = self.by_ids([SQLITE, POSTGRES], session, ids).await?;
         let records: Vec<MessageRecord> = rows.iter().map(message_record).collect::<Result<_, _>>()?;
-        let callers = records
-            .iter()
-            .filter(|record| record.finish_reason == Some(FinishReason::ToolCalls));
+        let callers = records.iter().filter(|record| record.role == Role::Assistant);
         let callers: Vec<MessageId> = callers.map(|record| record.message_id).collect();
         let mut calls: HashMap<MessageId, Vec<ToolCall>> = HashMap::new();
         for mut call in self.calls_of_messages(session, &callers).await? {
@@ -298,6 +296,7 @@ impl Bodies {
         Ok(match event.kind {
             T::SessionCreated => EventBody::SessionCreated(self.session(event)?),
             T::SessionUpdated => EventBody::SessionUpdated(self.session(event)?),
+            T::SessionArchived => EventBody::SessionArchived(self.session(event)?),
             T::SessionStatus => EventBody::SessionStatus(self.session(event)?),
             T::TurnQueued => EventBody::TurnQueued(self.turn(data)?),
             T::TurnStarted => EventBody::TurnStarted(self.turn(data)?),

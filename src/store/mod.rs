@@ -31,6 +31,8 @@ mod reach;
 mod retention;
 mod row;
 mod scope;
+pub mod search;
+mod session_list;
 pub mod sessions;
 mod slice;
 mod sqlite;
@@ -42,6 +44,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod transcript;
+pub mod transfer;
 mod turns;
 pub mod usage;
 mod writes;
@@ -65,6 +68,7 @@ pub use probe::{Fate, Probe};
 pub use reach::{Reached, reach};
 pub use row::{Arg, Row};
 pub use scope::{Rows, Scope};
+pub use session_list::{Archived, SessionFilter};
 pub use slice::Slice;
 pub use turns::Standing;
 

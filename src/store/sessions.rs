@@ -7,7 +7,8 @@ use super::{Arg, News, Row, StoreError};
 use crate::base::Timestamp;
 use crate::model::id::SessionId;
 use crate::model::record::SessionRecord;
-use crate::model::session::{Metadata, RequiredAction, Session, SessionStatus};
+use crate::model::sampling::SamplingChanges;
+use crate::model::session::{Metadata, Parent, RequiredAction, Session, SessionStatus};
 
 /// The columns a client may set, already checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +17,7 @@ pub struct NewSession {
     pub external_id: Option<String>,
     pub title: Option<String>,
     pub metadata: Metadata,
+    pub parent: Option<Parent>,
     pub created_at: Timestamp,
 }
 
@@ -29,6 +31,7 @@ pub struct SessionPatch {
     pub preset: Option<String>,
     pub toolsets: Option<crate::model::session::ToolsetSelection>,
     pub approvals: Option<crate::model::session::ApprovalPolicy>,
+    pub sampling: SamplingChanges,
     pub metadata: Option<Metadata>,
 }
 
@@ -39,8 +42,9 @@ impl Rows<'_> {
         const SQL: &str = "
             insert into session (tenant_id, session_id, user_id, external_id, title, model, instructions, preset,
                 toolsets, environment, approvals, metadata, status, head_seq, next_position, usage, todo, cwd,
-                created_at, updated_at)
-            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, 0, $14, $15, $16, $17, $17)";
+                created_at, updated_at, sampling, parent_session_id, parent_message_id)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, 0, $14, $15, $16, $17, $17, $18, $19,
+                $20)";
         let record = &new.record;
         let args = [
             self.tenant.into(),
@@ -60,9 +64,12 @@ impl Rows<'_> {
             Arg::from(&record.todo),
             Arg::from(&record.cwd),
             new.created_at.into(),
+            Arg::json(&record.sampling)?,
+            new.parent.map(|parent| parent.session_id).into(),
+            new.parent.and_then(|parent| parent.message_id).into(),
         ];
         self.conn.execute(SQL, &args).await?;
-        Ok(())
+        self.index_title(record, new.title.as_deref()).await
     }
 
     /// Locks a session for this transaction and reads its state. Absent,
@@ -71,8 +78,8 @@ impl Rows<'_> {
         const SQL: &str = "
             update session set head_seq = head_seq
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null
-            returning session_id, user_id, model, instructions, preset, toolsets, environment, approvals, status,
-                head_seq, next_position, active_turn_id, usage, todo, cwd, node_id, deleted_at";
+            returning session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
+                status, head_seq, next_position, active_turn_id, usage, todo, seen_files, cwd, node_id, deleted_at";
         self.locked(SQL, id).await
     }
 
@@ -82,8 +89,8 @@ impl Rows<'_> {
         const SQL: &str = "
             update session set head_seq = head_seq
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)
-            returning session_id, user_id, model, instructions, preset, toolsets, environment, approvals, status,
-                head_seq, next_position, active_turn_id, usage, todo, cwd, node_id, deleted_at";
+            returning session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
+                status, head_seq, next_position, active_turn_id, usage, todo, seen_files, cwd, node_id, deleted_at";
         self.locked(SQL, id).await
     }
 
@@ -96,8 +103,8 @@ impl Rows<'_> {
     /// Reads a session's state without locking it.
     pub async fn session_record(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
         const SQL: &str = "
-            select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, status,
-                head_seq, next_position, active_turn_id, usage, todo, cwd, node_id, deleted_at
+            select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
+                status, head_seq, next_position, active_turn_id, usage, todo, seen_files, cwd, node_id, deleted_at
             from session
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null";
         let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
@@ -108,8 +115,8 @@ impl Rows<'_> {
     /// As [`Rows::session_record`], but a deleted session counts.
     pub async fn session_record_even_deleted(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
         const SQL: &str = "
-            select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, status,
-                head_seq, next_position, active_turn_id, usage, todo, cwd, node_id, deleted_at
+            select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
+                status, head_seq, next_position, active_turn_id, usage, todo, seen_files, cwd, node_id, deleted_at
             from session
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)";
         let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
@@ -128,11 +135,17 @@ impl Rows<'_> {
         row.map(|row| row.int("head_seq")).transpose()
     }
 
-    /// Writes back what the lock's holder changed.
-    pub(super) async fn write_session(&mut self, session: &SessionRecord, at: Timestamp) -> Result<(), StoreError> {
+    /// Writes back what the lock's holder changed. What the session has seen of
+    /// files is long, so it is only written when it is `seen_files`.
+    pub(super) async fn write_session(
+        &mut self,
+        session: &SessionRecord,
+        seen_files: &Option<String>,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
         const SQL: &str = "
             update session set status = $3, head_seq = $4, next_position = $5, active_turn_id = $6, usage = $7,
-                todo = $8, cwd = $9, updated_at = $10, node_id = $11
+                todo = $8, cwd = $9, updated_at = $10, node_id = $11, seen_files = coalesce($12, seen_files)
             where tenant_id = $1 and session_id = $2";
         let args = [
             self.tenant.into(),
@@ -146,13 +159,15 @@ impl Rows<'_> {
             Arg::from(&session.cwd),
             at.into(),
             session.node_id.into(),
+            Arg::from(seen_files),
         ];
         self.conn.execute(SQL, &args).await?;
         Ok(())
     }
 
-    /// Changes what a client may change; call under the lock.
-    pub async fn patch_session(&mut self, id: SessionId, patch: &SessionPatch) -> Result<(), StoreError> {
+    /// Changes what a client may change; call under the lock. What changes in
+    /// parts stands in the record as it is to be.
+    pub async fn patch_session(&mut self, session: &SessionRecord, patch: &SessionPatch) -> Result<(), StoreError> {
         const SQL: &str = "
             update session set
                 title = case when $3 = 1 then $4 else title end,
@@ -162,7 +177,8 @@ impl Rows<'_> {
                 preset = coalesce($11, preset),
                 toolsets = coalesce($12, toolsets),
                 approvals = coalesce($13, approvals),
-                metadata = coalesce($14, metadata)
+                metadata = coalesce($14, metadata),
+                sampling = $15
             where tenant_id = $1 and session_id = $2";
         fn column(change: &Option<Option<String>>) -> [Arg<'_>; 2] {
             let text = change.as_ref().and_then(Option::as_deref);
@@ -174,7 +190,7 @@ impl Rows<'_> {
         let [instructions, instructions_to] = column(&patch.instructions);
         let args = [
             self.tenant.into(),
-            id.into(),
+            session.session_id.into(),
             title,
             title_to,
             external,
@@ -187,7 +203,19 @@ impl Rows<'_> {
             Arg::opt_json(patch.toolsets.as_ref())?,
             Arg::opt_json(patch.approvals.as_ref())?,
             Arg::opt_json(patch.metadata.as_ref())?,
+            Arg::json(&session.sampling)?,
         ];
+        self.conn.execute(SQL, &args).await?;
+        match &patch.title {
+            Some(title) => self.index_title(session, title.as_deref()).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Puts a session away, or takes it back; call under the lock.
+    pub async fn archive_session(&mut self, id: SessionId, at: Option<Timestamp>) -> Result<(), StoreError> {
+        const SQL: &str = "update session set archived_at = $3 where tenant_id = $1 and session_id = $2";
+        let args = [self.tenant.into(), id.into(), at.into()];
         self.conn.execute(SQL, &args).await?;
         Ok(())
     }
@@ -211,7 +239,7 @@ impl Rows<'_> {
 
     /// Removes everything of a deleted session but what its model calls cost.
     pub async fn purge_session(&mut self, id: SessionId) -> Result<(), StoreError> {
-        const SQL: [&str; 8] = [
+        const SQL: [&str; 10] = [
             "delete from usage_sum where tenant_id = $1 and (subject = $2 or subject in (
                 select turn_id from turn where tenant_id = $1 and session_id = $2))",
             "delete from event where tenant_id = $1 and session_id = $2",
@@ -219,6 +247,9 @@ impl Rows<'_> {
             "delete from standing_grant where tenant_id = $1 and session_id = $2",
             "delete from tool_call where tenant_id = $1 and session_id = $2",
             "delete from message where tenant_id = $1 and session_id = $2",
+            "delete from search_entry where tenant_id = $1 and session_id = $2",
+            // What was answered to requests tells of it too.
+            "delete from idempotency where tenant_id = $1 and answer like '%' || $2 || '%'",
             "delete from turn where tenant_id = $1 and session_id = $2",
             "delete from session where tenant_id = $1 and session_id = $2",
         ];
@@ -232,7 +263,8 @@ impl Rows<'_> {
     pub async fn session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError> {
         const SQL: &str = "
             select session_id, external_id, user_id, title, model, instructions, preset, toolsets, environment,
-                approvals, metadata, status, head_seq, active_turn_id, usage, created_at, updated_at
+                approvals, sampling, metadata, parent_session_id, parent_message_id, archived_at, status, head_seq,
+                active_turn_id, usage, created_at, updated_at
             from session
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null";
         let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
@@ -254,46 +286,9 @@ impl Rows<'_> {
         Ok(self.conn.row(SQL, &args).await?.is_some())
     }
 
-    /// Sessions, newest first, older than `before`.
-    pub async fn sessions(
-        &mut self,
-        before: Option<SessionId>,
-        external_id: Option<&str>,
-        limit: u32,
-    ) -> Result<Vec<Session>, StoreError> {
-        const SQL: &str = "
-            select session_id, external_id, user_id, title, model, instructions, preset, toolsets, environment,
-                approvals, metadata, status, head_seq, active_turn_id, usage, created_at, updated_at
-            from session
-            where tenant_id = $1 and user_id = coalesce($2, user_id) and deleted_at is null
-                and session_id < coalesce($3, 'ses_~') and ($4 = 0 or external_id = $5)
-            order by session_id desc limit $6";
-        let args = [
-            self.tenant.into(),
-            Arg::from(&self.user),
-            before.into(),
-            Arg::Int(i64::from(external_id.is_some())),
-            Arg::OptText(external_id),
-            limit.into(),
-        ];
-        let rows = self.conn.rows(SQL, &args).await?;
-        let ids: Vec<SessionId> = rows.iter().map(|row| row.id("session_id")).collect::<Result<_, _>>()?;
-        let mut actions = match (ids.last(), ids.first()) {
-            (Some(oldest), Some(newest)) => self.required_actions(*oldest, *newest).await?,
-            _ => Vec::new(),
-        };
-        rows.iter()
-            .zip(ids)
-            .map(|(row, id)| {
-                let own = actions.extract_if(.., |(session, _)| *session == id);
-                session_view(row, own.map(|(_, action)| action).collect())
-            })
-            .collect()
-    }
-
     /// What waits for a person in the sessions of this scope from one to another:
     /// one question for a whole page.
-    async fn required_actions(
+    pub(super) async fn required_actions(
         &mut self,
         oldest: SessionId,
         newest: SessionId,
@@ -306,13 +301,12 @@ impl Rows<'_> {
         let args = [self.tenant.into(), oldest.into(), newest.into(), Arg::from(&self.user)];
         let rows = self.conn.rows(SQL, &args).await?;
         let action = |row: &Row| {
-            let action = RequiredAction {
-                kind: "approval".to_owned(),
-                id: row.id("approval_id")?,
-                turn_id: row.id("turn_id")?,
-                summary: row.text("title")?,
-                expires_at: row.opt_timestamp("expires_at")?,
-            };
+            let action = RequiredAction::approval(
+                row.id("approval_id")?,
+                row.id("turn_id")?,
+                row.text("title")?,
+                row.opt_timestamp("expires_at")?,
+            );
             Ok((row.id("session_id")?, action))
         };
         rows.iter().map(action).collect()
@@ -329,12 +323,14 @@ impl Rows<'_> {
             toolsets: row.json("toolsets")?,
             environment: row.json("environment")?,
             approvals: row.json("approvals")?,
+            sampling: row.json("sampling")?,
             status: named(&row.text("status")?)?,
             head_seq: row.int("head_seq")?,
             next_position: row.int("next_position")?,
             active_turn_id: row.opt_id("active_turn_id")?,
             usage: row.json("usage")?,
             todo: row.text("todo")?,
+            seen_files: row.text("seen_files")?,
             cwd: row.opt_text("cwd")?,
             node_id: row.opt_id("node_id")?,
             deleted_at: row.opt_timestamp("deleted_at")?,
@@ -342,7 +338,7 @@ impl Rows<'_> {
     }
 }
 
-fn session_view(row: &Row, required_actions: Vec<RequiredAction>) -> Result<Session, StoreError> {
+pub(super) fn session_view(row: &Row, required_actions: Vec<RequiredAction>) -> Result<Session, StoreError> {
     let status: SessionStatus = named(&row.text("status")?)?;
     Ok(Session {
         id: row.id("session_id")?,
@@ -355,7 +351,10 @@ fn session_view(row: &Row, required_actions: Vec<RequiredAction>) -> Result<Sess
         toolsets: row.json("toolsets")?,
         environment: row.json("environment")?,
         approvals: row.json("approvals")?,
+        sampling: row.json("sampling")?,
         metadata: row.json("metadata")?,
+        parent: parent(row)?,
+        archived_at: row.opt_timestamp("archived_at")?,
         status,
         required_actions,
         head_seq: row.int("head_seq")?,
@@ -364,6 +363,14 @@ fn session_view(row: &Row, required_actions: Vec<RequiredAction>) -> Result<Sess
         created_at: row.timestamp("created_at")?,
         updated_at: row.timestamp("updated_at")?,
     })
+}
+
+fn parent(row: &Row) -> Result<Option<Parent>, StoreError> {
+    let Some(session_id) = row.opt_id("parent_session_id")? else {
+        return Ok(None);
+    };
+    let message_id = row.opt_id("parent_message_id")?;
+    Ok(Some(Parent { session_id, message_id }))
 }
 
 /// A value of an enum by its wire name, as status columns hold it.

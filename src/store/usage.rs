@@ -12,6 +12,7 @@ use super::{Arg, Row, StoreError};
 use crate::base::Timestamp;
 use crate::model::budget::{BudgetGrant, BudgetScope, BudgetUnit, Spender};
 use crate::model::id::SessionId;
+use crate::model::record::Writes;
 use crate::model::usage::{Purpose, UsageGroup, UsageRecord, UsageSum};
 
 /// Parts of a sum. A part is held for the length of a commit, a millisecond or
@@ -57,8 +58,13 @@ pub struct UsageFilter {
 }
 
 impl Rows<'_> {
+    pub(super) async fn add_spending(&mut self, session: SessionId, writes: &Writes) -> Result<(), StoreError> {
+        self.add_usage(&writes.usage).await?;
+        self.add_budget_grants(session, &writes.budget_grants).await
+    }
+
     /// Stores model calls and raises the sums of their user, tenant and day.
-    pub(super) async fn add_usage(&mut self, calls: &[UsageRecord]) -> Result<(), StoreError> {
+    async fn add_usage(&mut self, calls: &[UsageRecord]) -> Result<(), StoreError> {
         const SQL: &str = "
             insert into usage (tenant_id, usage_id, session_id, turn_id, user_id, purpose, model, input_tokens,
                 cached_input_tokens, output_tokens, reasoning_tokens, cost_nanos, day, at)
@@ -116,11 +122,7 @@ impl Rows<'_> {
     }
 
     /// Allows more under some subjects.
-    pub(super) async fn add_budget_grants(
-        &mut self,
-        session: SessionId,
-        grants: &[BudgetGrant],
-    ) -> Result<(), StoreError> {
+    async fn add_budget_grants(&mut self, session: SessionId, grants: &[BudgetGrant]) -> Result<(), StoreError> {
         const SQL: &str = "
             insert into usage_sum (tenant_id, subject, part, tokens, cost_nanos, granted_tokens, granted_cost_nanos)
             values ($1, $2, $3, 0, 0, $4, $5)

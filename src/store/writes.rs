@@ -32,6 +32,7 @@ impl Rows<'_> {
             self.edit_turn(turn).await?;
         }
         self.add_messages(session, &writes.messages).await?;
+        self.index_messages(session, &writes.messages).await?;
         self.add_calls(session, &writes.new_calls).await?;
         self.write_calls(session, &writes.calls).await?;
         for approval in &writes.new_approvals {
@@ -47,11 +48,11 @@ impl Rows<'_> {
             self.use_grant(*grant, at).await?;
         }
         self.append(session, &writes.events, first, at).await?;
-        self.write_session(session, at).await?;
+        self.write_session(session, &writes.seen_files, at).await?;
         // Last: many sessions share the sums.
-        self.add_usage(&writes.usage).await?;
-        self.add_budget_grants(session.session_id, &writes.budget_grants)
-            .await?;
+        if !writes.usage.is_empty() || !writes.budget_grants.is_empty() {
+            Box::pin(self.add_spending(session.session_id, writes)).await?;
+        }
         let news = match writes.events.is_empty() {
             true => News::Other,
             false => News::Events(session.head_seq),

@@ -101,7 +101,7 @@ mod tests {
     use crate::model::call::Footprint;
     use crate::tool::budget::{ResultLimit, STORED_TAG};
     use crate::tool::testing::Bench;
-    use crate::tool::{Judged, Place, Spec};
+    use crate::tool::{Place, Spec};
 
     /// Answers with its argument `result`; panics without one.
     struct Echo;
@@ -132,14 +132,6 @@ mod tests {
 
         fn footprint(&self, _: &Value, _: &Place<'_>) -> Footprint {
             Footprint::Parallel
-        }
-
-        fn unavailable(&self, _: &Host) -> Option<String> {
-            None
-        }
-
-        fn judge(&self, _: &Value, _: &Place<'_>, _: &Host) -> Judged {
-            Judged::Allow
         }
 
         fn subject(&self, _: &Value) -> String {

@@ -26,6 +26,7 @@ pub struct HostSettings {
     /// Made if it is missing; holds the workspaces.
     pub data_dir: PathBuf,
     pub terminal: config::Terminal,
+    pub files: config::Files,
     /// `approvals.deny`: commands that never run.
     pub deny: Vec<String>,
     /// The server's variables, of which commands see those that the settings
@@ -61,6 +62,10 @@ pub struct Host {
     further: Vec<PathBuf>,
     deny: Vec<String>,
     denied: Globs,
+    /// How much of a file is shown.
+    pub files: config::Files,
+    /// When there are any, file tools write nowhere else.
+    write_roots: Vec<PathBuf>,
     pub timeout: Duration,
     pub max_foreground_timeout: Duration,
     pub home: PathBuf,
@@ -95,6 +100,8 @@ impl Host {
             further: writable.into_iter().chain(readable).collect(),
             denied: Globs::new(&settings.deny).ok_or(HostError::Deny)?,
             deny: settings.deny.clone(),
+            files: settings.files.clone(),
+            write_roots: terminal.write_safe_root.clone(),
             timeout: terminal.timeout,
             max_foreground_timeout: terminal.max_foreground_timeout,
             home: settings.home,
@@ -164,7 +171,7 @@ impl Host {
         Places {
             home: self.home.clone(),
             agent_home: self.agent_home.clone(),
-            write_roots: Vec::new(),
+            write_roots: self.write_roots.clone(),
         }
     }
 }

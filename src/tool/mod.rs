@@ -10,6 +10,7 @@ pub mod command_line;
 pub mod dispatch;
 pub mod error_text;
 mod file;
+pub mod file_views;
 mod host;
 pub mod name_repair;
 pub mod output;
@@ -93,10 +94,14 @@ pub trait Tool: Send + Sync {
     fn footprint(&self, arguments: &Value, place: &Place<'_>) -> Footprint;
 
     /// Why the tool cannot be offered on this host, if it cannot.
-    fn unavailable(&self, host: &Host) -> Option<String>;
+    fn unavailable(&self, _host: &Host) -> Option<String> {
+        None
+    }
 
     /// Pure and quick: called under the session's lock.
-    fn judge(&self, arguments: &Value, place: &Place<'_>, host: &Host) -> Judged;
+    fn judge(&self, _arguments: &Value, _place: &Place<'_>, _host: &Host) -> Judged {
+        Judged::Allow
+    }
 
     /// The text that an exact grant and an approval's title name.
     fn subject(&self, arguments: &Value) -> String;
@@ -116,6 +121,8 @@ pub struct Call {
     pub cwd: std::path::PathBuf,
     /// The session's todo list as JSON.
     pub todo: String,
+    /// What the session has seen of files, as [`file_views`] stores it.
+    pub seen_files: String,
     pub pen: Pen,
     pub cancel: CancellationToken,
     pub clock: Clock,
@@ -154,4 +161,6 @@ pub struct ToolWrites {
     pub todo: Option<String>,
     /// The directory the session stands in from now on.
     pub cwd: Option<String>,
+    /// What the call saw or changed of files.
+    pub files: Vec<file_views::FileNews>,
 }

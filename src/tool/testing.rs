@@ -1,12 +1,13 @@
 //! A host in a directory of its own, for unit tests. It has no binary to
 //! supervise commands with, so commands cannot run on it; files and lists can.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Call, Done, Host, HostSettings, Place, Tool};
+use super::{Call, Done, Host, HostSettings, Place, Tool, file_views};
 use crate::base::Clock;
 use crate::config::{Config, Sources};
 use crate::environment::Workspace;
@@ -19,6 +20,8 @@ pub(crate) struct Bench {
     pub(crate) tenant: TenantId,
     pub(crate) session: SessionId,
     clock: Clock,
+    /// What the calls so far saw of files.
+    seen: RefCell<String>,
 }
 
 impl Bench {
@@ -33,6 +36,7 @@ impl Bench {
             tenant: TenantId::new(&clock),
             session,
             clock,
+            seen: RefCell::default(),
         }
     }
 
@@ -49,7 +53,21 @@ impl Bench {
     }
 
     pub(crate) async fn run(&self, tool: &dyn Tool, arguments: serde_json::Value) -> Done {
-        tool.run(self.call(arguments)).await
+        let done = tool.run(self.call(arguments)).await;
+        self.saw(tool.spec().name, &done.writes.files);
+        done
+    }
+
+    /// Notes that a tool ran, as storing its result does.
+    pub(crate) fn saw(&self, tool: &str, news: &[file_views::FileNews]) {
+        let seen = file_views::after_call(&self.seen_files(), tool, news);
+        if let Some(seen) = seen {
+            self.seen.replace(seen);
+        }
+    }
+
+    fn seen_files(&self) -> String {
+        self.seen.borrow().clone()
     }
 
     pub(crate) fn call(&self, arguments: serde_json::Value) -> Call {
@@ -61,6 +79,7 @@ impl Bench {
             arguments,
             cwd: self.root(),
             todo: "[]".to_owned(),
+            seen_files: self.seen_files(),
             pen,
             cancel: CancellationToken::new(),
             clock: self.clock.clone(),
@@ -91,6 +110,7 @@ fn settings(directory: &Path) -> HostSettings {
         data_dir: directory.to_path_buf(),
         terminal: Config::load(&Sources::default()).unwrap().terminal,
         variables: Vec::new(),
+        files: Config::load(&Sources::default()).unwrap().files,
         home: "/home/alice".into(),
         agent_home: "/home/alice/.hermes".into(),
     }

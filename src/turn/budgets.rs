@@ -5,25 +5,35 @@
 
 use super::world::Rules;
 use crate::base::Timestamp;
-use crate::model::budget::{Budget, BudgetScope, BudgetUnit, Spender};
+use crate::model::budget::{Budget, BudgetScope, BudgetUnit, Ceiling, Spender};
 use crate::model::record::{SessionRecord, TurnRecord};
 use crate::model::usage::UsageRecord;
 
 use crate::store::{Rows, StoreError};
 
-/// The budgets of `turn` by its rules. `unwritten` are calls of the same
+/// The budgets of `turn` by its rules; nothing is read where there are none, and
+/// nothing of the reading weighs on the transactions then. `unwritten` are calls of the same
 /// transaction that are not in the sums yet.
 pub(super) async fn load(
     rows: &mut Rows<'_>,
     rules: &Rules,
+    whose: (&SessionRecord, &TurnRecord),
+    at: Timestamp,
+    unwritten: &[UsageRecord],
+) -> Result<Vec<Budget>, StoreError> {
+    if rules.budgets.ceilings.is_empty() {
+        return Ok(Vec::new());
+    }
+    Box::pin(read(rows, &rules.budgets.ceilings, whose, at, unwritten)).await
+}
+
+async fn read(
+    rows: &mut Rows<'_>,
+    ceilings: &[Ceiling],
     (session, turn): (&SessionRecord, &TurnRecord),
     at: Timestamp,
     unwritten: &[UsageRecord],
 ) -> Result<Vec<Budget>, StoreError> {
-    let ceilings = &rules.budgets.ceilings;
-    if ceilings.is_empty() {
-        return Ok(Vec::new());
-    }
     let spender = Spender {
         session: session.session_id,
         turn: turn.turn_id,

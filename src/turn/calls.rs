@@ -14,10 +14,14 @@ use super::owner::{Change, Gone, Owned, cancel_outcome};
 use super::run::{KILL_PATIENCE, TOGETHER, ending, timed_out};
 use super::watch::{Signal, Watch};
 use super::world::standing;
+use crate::base::Timestamp;
 use crate::model::call::CallStatus;
 use crate::model::id::CallId;
 use crate::tool::budget::Budget;
 use crate::tool::{Call, Done, dispatch, error_text};
+
+/// Calls that run together must be done by then (Hermes: 420 s).
+const BATCH: Duration = Duration::from_secs(420);
 
 type Results = Vec<(CallId, Done)>;
 
@@ -32,6 +36,8 @@ struct InFlight {
     /// and would run again.
     joined: Results,
     cancel: CancellationToken,
+    /// When calls that run together must be done, while there are any.
+    deadline: Option<Timestamp>,
 }
 
 pub(super) async fn run_calls(engine: &Engine, owned: &mut Owned, watch: &mut Watch) -> Result<(), Gone> {
@@ -41,6 +47,7 @@ pub(super) async fn run_calls(engine: &Engine, owned: &mut Owned, watch: &mut Wa
         if flight.is_empty() {
             return Ok(());
         }
+        let late = overdue_at(engine, flight.deadline);
         tokio::select! {
             results = flight.ready() => {
                 let change = Change::Results(results);
@@ -55,6 +62,13 @@ pub(super) async fn run_calls(engine: &Engine, owned: &mut Owned, watch: &mut Wa
                 if engine.is_draining() && flight.is_empty() {
                     return Ok(());
                 }
+            }
+            () = late => {
+                let results = flight.time_out().await;
+                if owned.commit(engine, Change::Results(results)).await.is_err() {
+                    return Err(Gone);
+                }
+                watch.knows(owned.state.session.head_seq);
             }
             signal = watch.next() => match signal {
                 Signal::Changed(state) => owned.knows(*state),
@@ -71,6 +85,14 @@ pub(super) async fn run_calls(engine: &Engine, owned: &mut Owned, watch: &mut Wa
             flight.kill().await;
             return Ok(());
         }
+    }
+}
+
+/// Ends when calls that run together have taken too long.
+async fn overdue_at(engine: &Engine, deadline: Option<Timestamp>) {
+    match deadline {
+        Some(deadline) => engine.clock().sleep_until(deadline).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -128,6 +150,7 @@ impl InFlight {
                 arguments: record.effective_arguments().clone(),
                 cwd: standing(&scene.workspace, cwd).to_owned(),
                 todo: owned.state.session.todo.clone(),
+                seen_files: owned.state.session.seen_files.clone(),
                 pen: owned.drafts.pen(),
                 cancel: self.cancel.child_token(),
                 clock: engine.clock().clone(),
@@ -137,6 +160,25 @@ impl InFlight {
             let task = self.tasks.spawn(async move { (id, running.await) });
             self.by_task.insert(task.id(), id);
         }
+        if 1 < self.tasks.len() && self.deadline.is_none() {
+            self.deadline = Some(engine.clock().now().after(BATCH));
+        }
+    }
+
+    /// Stops what runs. What was done keeps its result; of the others nobody
+    /// knows how far they came.
+    async fn time_out(&mut self) -> Results {
+        let open: Vec<CallId> = self.by_task.values().copied().collect();
+        let mut results = self.kill().await;
+        let stopped: Vec<CallId> = open
+            .into_iter()
+            .filter(|id| !results.iter().any(|(known, done)| known == id && !done.cancelled))
+            .collect();
+        results.retain(|(id, _)| !stopped.contains(id));
+        results.extend(stopped.into_iter().map(|id| (id, overdue())));
+        (self.cancel, self.deadline) = (CancellationToken::new(), None);
+        self.by_task.clear();
+        results
     }
 
     fn is_empty(&self) -> bool {
@@ -162,6 +204,9 @@ impl InFlight {
         let Some(joined) = self.tasks.join_next_with_id().await else {
             return;
         };
+        if self.tasks.is_empty() {
+            self.deadline = None;
+        }
         self.joined.extend(match joined {
             Ok((_, result)) => Some(result),
             Err(error) => {
@@ -187,6 +232,17 @@ impl InFlight {
         let _late = timeout(patience, all).await;
         self.tasks.abort_all();
         std::mem::take(&mut self.joined)
+    }
+}
+
+fn overdue() -> Done {
+    let text = format!(
+        "the calls that run together were not done within {} seconds; this one was stopped and may have had an effect",
+        BATCH.as_secs()
+    );
+    Done {
+        survived: true,
+        ..failed(error_text::failed("Timeout", &text))
     }
 }
 
@@ -218,6 +274,33 @@ mod tests {
         let ids: Vec<CallId> = flight.ready().await.into_iter().map(|(id, _)| id).collect();
         assert_eq!(ids, [quick]);
         assert!(!flight.is_empty(), "the slow one is still to come");
+    }
+
+    #[tokio::test]
+    async fn calls_that_take_too_long_together_are_stopped_and_what_was_done_is_kept() {
+        let mut flight = InFlight::default();
+        let (quick, slow): (CallId, CallId) = (Id::from_bits(1), Id::from_bits(2));
+        let task = flight.tasks.spawn(async move { (quick, Done::default()) });
+        flight.by_task.insert(task.id(), quick);
+        let stopped = flight.cancel.child_token();
+        let task = flight.tasks.spawn(async move {
+            stopped.cancelled().await;
+            let done = Done {
+                cancelled: true,
+                ..Done::default()
+            };
+            (slow, done)
+        });
+        flight.by_task.insert(task.id(), slow);
+        let mut results = flight.time_out().await;
+        results.sort_by_key(|(id, _)| *id);
+        let [(first, done), (second, late)] = results.as_slice() else {
+            panic!("each has one result: {results:?}")
+        };
+        assert_eq!((first, second), (&quick, &slow));
+        assert!(!done.survived && late.survived, "only the late one is unknown");
+        assert!(late.result.contains("420 seconds"), "{}", late.result);
+        assert!(!flight.cancel.is_cancelled(), "what comes next may run");
     }
 
     #[tokio::test]

@@ -71,8 +71,11 @@ pub(super) async fn call_model(
                     }
                     Some(problem) if tries.unusable < MAX_UNUSABLE => {
                         let silent = answer.calls.is_empty() && owned.state.turn.progress.last == LastAnswer::Calls;
-                        if silent && tries.unusable == 0 {
-                            request.messages.push(ChatMessage::user(prompt::NUDGE));
+                        let thought = answer.calls.is_empty() && !answer.reasoning.trim().is_empty();
+                        match tries.unusable {
+                            0 if thought => request.messages.push(ChatMessage::user(prompt::ANSWER)),
+                            0 if silent => request.messages.push(ChatMessage::user(prompt::NUDGE)),
+                            _ => {}
                         }
                         tries.unusable += 1;
                         (Duration::ZERO, problem, Some(spent))

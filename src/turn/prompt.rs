@@ -9,7 +9,8 @@ use super::engine::Engine;
 use super::owner::Owned;
 use crate::model::id::{CallId, MessageId};
 use crate::model::message::{Part, Role, text_of};
-use crate::model::record::{CallRecord, LastAnswer, MessageRecord};
+use crate::model::record::{CallRecord, LastAnswer, MessageRecord, TurnRecord};
+use crate::model::sampling::{Sampling, ToolChoice};
 use crate::provider::{self, ChatMessage, Request, repair};
 
 /// Who the model is, where a session says nothing else.
@@ -28,6 +29,10 @@ const CONTINUE: &str = "Your answer was cut off at the length limit. Continue ex
 /// no part of the transcript.
 pub(super) const NUDGE: &str = "Your calls have their results, but you said nothing. Go on with what they show, \
     or answer.";
+
+/// Said once to a model that thought and wrote nothing; no part of the transcript
+/// either.
+pub(super) const ANSWER: &str = "You thought about it, but your answer is empty. Write the answer itself.";
 
 pub(super) fn request(
     engine: &Engine,
@@ -48,10 +53,22 @@ pub(super) fn request(
         chat.push(ChatMessage::user(CONTINUE));
     }
     Request {
+        sampling: sampling(&state.turn, with_tools),
         model: scene.model,
         messages: repair::repair(chat),
         tools: if with_tools { scene.tools.definitions() } else { None },
     }
+}
+
+/// The turn's settings as they stand for its next answer: calls are forced once,
+/// or the turn would never end.
+fn sampling(turn: &TurnRecord, with_tools: bool) -> Sampling {
+    let mut sampling = Sampling::clone(&turn.options.sampling);
+    let again = !with_tools || 0 < turn.progress.steps;
+    if again && sampling.tool_choice.as_ref().is_some_and(ToolChoice::forces) {
+        sampling.tool_choice = None;
+    }
+    sampling
 }
 
 fn system_text(instructions: Option<&str>) -> String {

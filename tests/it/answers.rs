@@ -81,6 +81,20 @@ fn a_model_that_falls_silent_behind_results_is_told_to_go_on_once_and_nothing_of
 }
 
 #[test]
+fn a_model_that_only_thought_is_asked_to_write_its_answer() {
+    on_both(async |mut place| {
+        let thought = Reply::stream(&[json!({"reasoning_content": "hm"})], "stop");
+        let (model, web, talk) = scripted(&mut place, vec![thought, Reply::say("so it is")]).await;
+        assert_eq!(run(&talk).await["status"], "completed");
+        let asked = last_asked(&model.asked(), 1)["content"].to_string();
+        assert!(asked.contains("Write the answer"), "{asked}");
+        let all = messages(&talk).await;
+        assert_eq!((all.len(), text(all.last().unwrap())), (2, "so it is"));
+        web.stop().await;
+    });
+}
+
+#[test]
 fn a_call_that_was_cut_off_never_runs() {
     on_both(async |mut place| {
         let cut = || calling(r#"{"command": "echo ran >> a"#, "length");

@@ -7,6 +7,7 @@ mod edits;
 mod grants;
 mod keys;
 mod tools;
+mod usage;
 
 use serde_json::{Value, json};
 

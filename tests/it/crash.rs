@@ -375,3 +375,13 @@ fn every_commit_is_unclear_and_done_on_sqlite() {
 fn every_commit_is_unclear_and_done_on_postgres() {
     block_on(at_every_commit(Place::postgres, Fault::Once(Fate::UnclearCommitted)));
 }
+
+#[test]
+fn every_commit_fails_once_on_postgres() {
+    block_on(at_every_commit(Place::postgres, Fault::Once(Fate::FailBefore)));
+}
+
+#[test]
+fn every_commit_is_unclear_and_undone_on_postgres() {
+    block_on(at_every_commit(Place::postgres, Fault::Once(Fate::UnclearRolledBack)));
+}

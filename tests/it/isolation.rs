@@ -119,16 +119,40 @@ fn kinds(operation: &Operation) -> Vec<(String, String)> {
 /// The path with ids put in; names of shared things stay what is no name.
 pub fn filled(operation: &Operation, ids: &Ids) -> String {
     let named = kinds(operation).into_iter();
-    named.fold(operation.path.clone(), |path, (name, kind)| {
+    let path = named.fold(operation.path.clone(), |path, (name, kind)| {
         let id = ids
             .get(kind.as_str())
             .unwrap_or_else(|| panic!("no `{kind}` in the test's world"));
         path.replace(&format!("{{{name}}}"), id)
-    })
+    });
+    match asked(operation) {
+        asked if asked.is_empty() => path,
+        asked => format!("{path}?{asked}"),
+    }
 }
 
-/// The least body that the operation's schema allows.
+/// A path with one parameter more.
+pub fn with(path: &str, parameter: &str) -> String {
+    let mark = if path.contains('?') { '&' } else { '?' };
+    format!("{path}{mark}{parameter}")
+}
+
+/// The parameters that a query cannot be without, with a part of what only the
+/// owner knows.
+fn asked(operation: &Operation) -> String {
+    let parameters = operation.body["parameters"].as_array().into_iter().flatten();
+    let asked = parameters.filter(|parameter| parameter["in"] == "query" && parameter["required"] == true);
+    let asked = asked.map(|parameter| format!("{}={}", parameter["name"].as_str().unwrap(), &SECRET[4..9]));
+    asked.collect::<Vec<_>>().join("&")
+}
+
+/// The least body that the operation's schema allows; of lines the example, as a
+/// text.
 pub fn body(document: &Value, operation: &Operation) -> Option<Value> {
+    let lines = &operation.body["requestBody"]["content"]["application/x-ndjson"]["example"];
+    if lines.is_string() {
+        return Some(lines.clone());
+    }
     let schema = operation.body["requestBody"]["content"]["application/json"].get("schema")?;
     Some(least(document, schema))
 }
@@ -172,8 +196,14 @@ pub fn least(document: &Value, schema: &Value) -> Value {
 pub async fn call(client: &Client, operation: &Operation, path: &str, body: Option<&Value>) -> Answer {
     let method = Method::from_bytes(operation.method.as_bytes()).unwrap();
     let mut request = client.request(method, path);
-    if let Some(body) = body {
-        request = request.json(body);
+    match body {
+        Some(Value::String(lines)) => {
+            request = request
+                .header("content-type", "application/x-ndjson")
+                .body(lines.clone());
+        }
+        Some(body) => request = request.json(body),
+        None => {}
     }
     let response = request.send().await.unwrap();
     let kind = response
@@ -349,7 +379,7 @@ async fn foreign(web: &Web, document: &Value, operation: &Operation, world: &Wor
             answer.body
         );
         if has_parameter(operation, "session_id") {
-            let filtered = format!("{theirs}?session_id={}", world.ids["ses"]);
+            let filtered = with(&theirs, &format!("session_id={}", world.ids["ses"]));
             let answer = call(other, operation, &filtered, None).await.expect(200);
             assert_eq!(answer["data"], json!([]), "{}", operation.id);
         }

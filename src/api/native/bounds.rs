@@ -116,13 +116,18 @@ pub(super) fn input(parts: &[Part], max_chars: usize) -> Result<(), Failure> {
         );
         return Err(Failure::field("/input", detail));
     }
+    images("/input", parts)
+}
+
+/// Images are named by addresses that a model server can use.
+pub(super) fn images(pointer: &str, parts: &[Part]) -> Result<(), Failure> {
     for (place, part) in parts.iter().enumerate() {
         let Part::ImageUrl { image_url } = part else { continue };
         if !["https://", "data:image/"]
             .iter()
             .any(|scheme| image_url.url.starts_with(scheme))
         {
-            let pointer = format!("/input/{place}/image_url/url");
+            let pointer = format!("{pointer}/{place}/image_url/url");
             return Err(Failure::field(
                 &pointer,
                 "an image is named by a URL with `https:` or `data:image/`",

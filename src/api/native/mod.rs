@@ -3,10 +3,12 @@
 
 #![allow(unused_qualifications, reason = "the macro that describes a route writes them")]
 
+mod answers;
 mod approvals;
 mod bounds;
 mod decisions;
 mod documents;
+mod fork;
 mod grants;
 mod guard;
 mod health;
@@ -15,12 +17,15 @@ mod keys;
 mod listing;
 mod models;
 mod new_turn;
+mod search;
+mod session_list;
 mod sessions;
 mod stream_filter;
 mod stream_tokens;
 mod streams;
 mod tenant_streams;
 mod tools;
+mod transfer;
 mod turns;
 mod usage;
 
@@ -29,6 +34,9 @@ use crate::api::surface::Surface;
 pub(super) fn routes() -> Surface {
     Surface::new()
         .merge(sessions::routes())
+        .merge(fork::routes())
+        .merge(transfer::routes())
+        .merge(search::routes())
         .merge(history::routes())
         .merge(streams::routes())
         .merge(tenant_streams::routes())

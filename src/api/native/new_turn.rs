@@ -13,11 +13,12 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::api::failure::Failure;
 use crate::model::message::Part;
 use crate::model::principal::Principal;
+use crate::model::sampling::{ReasoningEffort, ResponseFormat, Sampling, ToolChoice};
 use crate::model::session::{Metadata, ToolsetSelection};
 use crate::model::turn::{OnBusy, OnDisconnect, TurnApprovals, TurnLimits, TurnOptions};
 use crate::turn::requests::{NewTurn, TurnPatch};
 
-use super::bounds;
+use super::{answers, bounds};
 
 /// A turn to be created.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -40,6 +41,23 @@ pub(super) struct TurnRequest {
     limits: TurnLimits,
     #[serde(default)]
     approvals: TurnApprovals,
+    /// These, in place of the session's, say how the model answers.
+    #[serde(default)]
+    #[schema(minimum = 0, maximum = 2)]
+    temperature: Option<f64>,
+    #[serde(default)]
+    #[schema(minimum = 0, maximum = 1)]
+    top_p: Option<f64>,
+    /// Of one answer of the model, reasoning included.
+    #[serde(default)]
+    #[schema(minimum = 1)]
+    max_output_tokens: Option<u32>,
+    #[serde(default)]
+    reasoning_effort: Option<ReasoningEffort>,
+    #[serde(default)]
+    tool_choice: Option<ToolChoice>,
+    #[serde(default)]
+    response_format: Option<ResponseFormat>,
     #[serde(default)]
     #[schema(value_type = Object)]
     metadata: Metadata,
@@ -59,6 +77,15 @@ impl TurnRequest {
         if let Some(toolsets) = &self.toolsets {
             bounds::toolsets(toolsets)?;
         }
+        let sampling = Sampling {
+            temperature: self.temperature,
+            top_p: self.top_p,
+            max_output_tokens: self.max_output_tokens,
+            reasoning_effort: self.reasoning_effort,
+            tool_choice: self.tool_choice,
+            response_format: self.response_format,
+        };
+        answers::check(&sampling)?;
         Ok(NewTurn {
             user_id: principal.user.clone(),
             input,
@@ -69,6 +96,7 @@ impl TurnRequest {
                 toolsets: self.toolsets,
                 limits: self.limits,
                 approvals: self.approvals,
+                sampling: Box::new(sampling),
                 metadata: self.metadata,
                 tool_ceiling: principal.tools.clone(),
             },
@@ -213,6 +241,12 @@ mod tests {
                 "/toolsets/disabled",
             ),
             (r#"{"input": "a", "inputs": "a"}"#, "/inputs"),
+            (r#"{"input": "a", "temperature": "hot"}"#, "/temperature"),
+            (r#"{"input": "a", "tool_choice": "any"}"#, "/tool_choice"),
+            (
+                r#"{"input": "a", "response_format": {"type": "xml"}}"#,
+                "/response_format/type",
+            ),
         ] {
             let failure = read(text).unwrap_err();
             assert_eq!(failure.problem().errors[0].pointer, pointer, "{text}: {failure:?}");

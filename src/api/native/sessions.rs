@@ -1,31 +1,29 @@
 //! Sessions: made, listed, read, changed, deleted.
 
 use crate::api::surface::{Surface, routes};
-use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::LOCATION;
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Deserializer};
-use serde_json::json;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use crate::api::caller::Caller;
 use crate::api::conditions::{self, ConditionHeaders};
 use crate::api::failure::Failure;
-use crate::api::page::{Limit, Page};
 use crate::api::path::InPath;
 use crate::api::payload::Payload;
-use crate::api::query::Query;
 use crate::api::state::ApiState;
 use crate::model::id::SessionId;
 use crate::model::principal::Scope;
 use crate::model::problem::Problem;
+use crate::model::sampling::{ReasoningEffort, ResponseFormat, Sampling, SamplingChanges, ToolChoice};
 use crate::model::session::{ApprovalMode, ApprovalPolicy, EnvironmentSpec, Metadata, Session, ToolsetSelection};
 use crate::store::sessions::SessionPatch;
 use crate::turn::requests::CreateSession;
 
-use super::bounds;
+use super::session_list::{__path_list_sessions, list_sessions};
+use super::{answers, bounds};
 
 pub(super) fn routes() -> Surface {
     Surface::new()
@@ -50,6 +48,17 @@ pub(super) struct NewSession {
     toolsets: ToolsetSelection,
     environment: EnvironmentSpec,
     approvals: ApprovalPolicy,
+    /// How the model answers where a turn says nothing else.
+    #[schema(minimum = 0, maximum = 2)]
+    temperature: Option<f64>,
+    #[schema(minimum = 0, maximum = 1)]
+    top_p: Option<f64>,
+    /// Of one answer of the model, reasoning included.
+    #[schema(minimum = 1)]
+    max_output_tokens: Option<u32>,
+    reasoning_effort: Option<ReasoningEffort>,
+    tool_choice: Option<ToolChoice>,
+    response_format: Option<ResponseFormat>,
     #[schema(value_type = Object)]
     metadata: Metadata,
 }
@@ -79,6 +88,24 @@ pub(super) struct SessionChanges {
     #[serde(deserialize_with = "given")]
     #[schema(value_type = ApprovalPolicy)]
     approvals: Option<ApprovalPolicy>,
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<f64>, minimum = 0, maximum = 2)]
+    temperature: Option<Option<f64>>,
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<f64>, minimum = 0, maximum = 1)]
+    top_p: Option<Option<f64>>,
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<u32>, minimum = 1)]
+    max_output_tokens: Option<Option<u32>>,
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<ReasoningEffort>)]
+    reasoning_effort: Option<Option<ReasoningEffort>>,
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<ToolChoice>)]
+    tool_choice: Option<Option<ToolChoice>>,
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<ResponseFormat>)]
+    response_format: Option<Option<ResponseFormat>>,
     /// Replaces the whole metadata.
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Object)]
@@ -96,6 +123,15 @@ impl NewSession {
         bounds::environment(&self.environment)?;
         bounds::metadata(&self.metadata)?;
         bounds::toolsets(&self.toolsets)?;
+        let sampling = Sampling {
+            temperature: self.temperature,
+            top_p: self.top_p,
+            max_output_tokens: self.max_output_tokens,
+            reasoning_effort: self.reasoning_effort,
+            tool_choice: self.tool_choice,
+            response_format: self.response_format,
+        };
+        answers::check(&sampling)?;
         let mut selection = self.toolsets;
         let preset = match (self.preset, toolsets.split_first()) {
             (Some(preset), _) => preset,
@@ -117,6 +153,7 @@ impl NewSession {
             toolsets: selection,
             environment: self.environment,
             approvals: self.approvals,
+            sampling,
             metadata: self.metadata,
         })
     }
@@ -137,7 +174,17 @@ impl SessionChanges {
         if let Some(toolsets) = &self.toolsets {
             bounds::toolsets(toolsets)?;
         }
+        let sampling = SamplingChanges {
+            temperature: self.temperature,
+            top_p: self.top_p,
+            max_output_tokens: self.max_output_tokens,
+            reasoning_effort: self.reasoning_effort,
+            tool_choice: self.tool_choice,
+            response_format: self.response_format,
+        };
+        answers::check(&sampling.clone().applied(&Sampling::default()))?;
         Ok(SessionPatch {
+            sampling,
             title: self.title,
             external_id: self.external_id,
             model: self.model,
@@ -152,7 +199,7 @@ impl SessionChanges {
 
 /// Whoever has nobody asked decides every approval beforehand, which takes the
 /// right to decide.
-fn may_settle(caller: &Caller, approvals: &ApprovalPolicy) -> Result<(), Failure> {
+pub(super) fn may_settle(caller: &Caller, approvals: &ApprovalPolicy) -> Result<(), Failure> {
     match approvals.mode {
         Some(ApprovalMode::Off) => caller.require(Scope::ApprovalsDecide),
         Some(ApprovalMode::Manual) | None => Ok(()),
@@ -184,37 +231,6 @@ pub(super) async fn create_session(
         let location = [(LOCATION, format!("/v1/sessions/{}", session.id))];
         (StatusCode::CREATED, location, conditions::tagged(session)).into_response()
     }))
-}
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct SessionFilter {
-    #[serde(default)]
-    #[param(required = false)]
-    limit: Limit,
-    /// The `next_cursor` of the page before.
-    after: Option<String>,
-    /// Only the session of this name.
-    external_id: Option<String>,
-}
-
-/// List sessions, newest first.
-#[utoipa::path(get, path = "/v1/sessions", tag = "sessions", params(SessionFilter),
-    responses((status = 200, description = "A page of sessions.", body = Page<Session>)))]
-pub(super) async fn list_sessions(
-    State(state): State<ApiState>,
-    caller: Caller,
-    Query(filter): Query<SessionFilter>,
-) -> Result<Json<Page<Session>>, Failure> {
-    caller.require(Scope::SessionsRead)?;
-    let list = state.list(&caller, &json!(["sessions", filter.external_id]))?;
-    let before: Option<SessionId> = list.after(filter.after.as_deref())?;
-    let (limit, external_id) = (filter.limit, filter.external_id);
-    let found = caller.scope.read(move |mut rows| {
-        Box::pin(async move { rows.sessions(before, external_id.as_deref(), limit.and_one()).await })
-    });
-    Ok(Json(list.cut(found.await?, limit, |session| session.id)))
 }
 
 /// Read a session.

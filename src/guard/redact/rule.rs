@@ -128,7 +128,7 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         rule(
             "api key",
             always,
-            r#"(?i)\b(?:x-api-key|api-key|x-auth-token|x-access-token|x-goog-api-key)["']?\s*:\s*["']?(?<s>[^\s"',;]+)"#,
+            r#"(?im)(?:^|[^/])\b(?:x-api-key|api-key|x-auth-token|x-access-token|x-goog-api-key)["']?\s*:\s*["']?(?<s>[^\s"',;]+)"#,
         ),
         whole("bot token", always, r"\b(?:bot)?\d{8,}:(?<s>[-A-Za-z0-9_]{30,})"),
         whole(

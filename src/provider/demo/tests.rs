@@ -14,6 +14,7 @@ fn request(messages: Vec<ChatMessage>) -> Request {
         model: "demo".to_owned(),
         messages,
         tools: Some(tools),
+        sampling: Default::default(),
     }
 }
 

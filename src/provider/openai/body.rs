@@ -6,23 +6,42 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::model::sampling::{ReasoningEffort, ResponseFormat, ToolChoice};
 use crate::provider::{Call, ChatMessage, Part, Request};
 
-/// Whether to ask for token counts; a few servers refuse the question.
+/// What servers of this protocol disagree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Counts {
-    Asked,
-    NotAsked,
+pub(super) struct Manner {
+    /// Whether to ask for token counts; a few servers refuse the question.
+    pub(super) counts: bool,
+    /// The limit on an answer is `max_completion_tokens`, which newer models
+    /// insist on, and not `max_tokens`, which every other server knows.
+    pub(super) completion_tokens: bool,
 }
 
-pub(super) fn encode(request: &Request, counts: Counts) -> serde_json::Result<Vec<u8>> {
+pub(super) fn encode(request: &Request, manner: Manner) -> serde_json::Result<Vec<u8>> {
+    // An empty array of tools is an error to most servers.
+    let tools = request.tools.as_deref().filter(|tools| tools.get().trim() != "[]");
+    let sampling = &request.sampling;
+    let limit = |completion| {
+        sampling
+            .max_output_tokens
+            .filter(|_| manner.completion_tokens == completion)
+    };
     serde_json::to_vec(&Body {
         model: &request.model,
         messages: request.messages.iter().map(Message::from).collect(),
-        // An empty array of tools is an error to most servers.
-        tools: request.tools.as_deref().filter(|tools| tools.get().trim() != "[]"),
+        tools,
+        // So is a choice among none.
+        tool_choice: sampling.tool_choice.as_ref().filter(|_| tools.is_some()),
+        temperature: sampling.temperature,
+        top_p: sampling.top_p,
+        max_tokens: limit(false),
+        max_completion_tokens: limit(true),
+        reasoning_effort: sampling.reasoning_effort,
+        response_format: sampling.response_format.as_ref(),
         stream: true,
-        stream_options: (counts == Counts::Asked).then_some(StreamOptions { include_usage: true }),
+        stream_options: manner.counts.then_some(StreamOptions { include_usage: true }),
     })
 }
 
@@ -32,6 +51,20 @@ struct Body<'a> {
     messages: Vec<Message<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'a ToolChoice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<ReasoningEffort>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<&'a ResponseFormat>,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
@@ -172,14 +205,61 @@ mod tests {
 
     use super::*;
 
-    fn sent(messages: Vec<ChatMessage>, tools: Option<&str>, counts: Counts) -> Value {
+    const USUAL: Manner = Manner {
+        counts: true,
+        completion_tokens: false,
+    };
+
+    fn request(messages: Vec<ChatMessage>, tools: Option<&str>) -> Request {
         let tools = tools.map(|tools| Arc::from(RawValue::from_string(tools.to_owned()).unwrap()));
-        let request = Request {
+        Request {
             model: "m".to_owned(),
             messages,
             tools,
-        };
-        serde_json::from_slice(&encode(&request, counts).unwrap()).unwrap()
+            sampling: Default::default(),
+        }
+    }
+
+    fn sent(request: &Request, manner: Manner) -> Value {
+        serde_json::from_slice(&encode(request, manner).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn sampling_goes_out_under_the_names_of_the_protocol() {
+        let schema = json!({"type": "json_schema",
+            "json_schema": {"name": "n", "schema": {"type": "object"}, "strict": true}});
+        let said = json!({"temperature": 0.5, "top_p": 0.25, "max_output_tokens": 7, "reasoning_effort": "low",
+            "tool_choice": "required", "response_format": schema});
+        let mut request = request(vec![ChatMessage::user("hi")], Some(r#"[{"type":"function"}]"#));
+        request.sampling = serde_json::from_value(said.clone()).unwrap();
+        let body = sent(&request, USUAL);
+        for name in [
+            "temperature",
+            "top_p",
+            "reasoning_effort",
+            "tool_choice",
+            "response_format",
+        ] {
+            assert_eq!(body[name], said[name], "{name}");
+        }
+        assert_eq!(
+            (&body["max_tokens"], &body["max_completion_tokens"]),
+            (&json!(7), &Value::Null)
+        );
+        request.tools = None;
+        let completion_tokens = true;
+        let body = sent(
+            &request,
+            Manner {
+                completion_tokens,
+                ..USUAL
+            },
+        );
+        assert_eq!(
+            (&body["max_tokens"], &body["max_completion_tokens"]),
+            (&Value::Null, &json!(7))
+        );
+        assert_eq!(body["tool_choice"], Value::Null);
     }
 
     #[test]
@@ -218,7 +298,7 @@ mod tests {
                 ],
             },
         ];
-        let body = sent(messages, Some(r#"[{"type":"function"}]"#), Counts::Asked);
+        let body = sent(&request(messages, Some(r#"[{"type":"function"}]"#)), USUAL);
         assert_eq!(
             body,
             json!({
@@ -246,7 +326,8 @@ mod tests {
     #[test]
     fn what_is_not_wanted_is_not_sent() {
         for tools in [None, Some("[]"), Some(" [] ")] {
-            let body = sent(vec![ChatMessage::user("hi")], tools, Counts::NotAsked);
+            let manner = Manner { counts: false, ..USUAL };
+            let body = sent(&request(vec![ChatMessage::user("hi")], tools), manner);
             assert_eq!(
                 body,
                 json!({"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": true})

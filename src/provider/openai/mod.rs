@@ -22,7 +22,7 @@ use reqwest::{Client, Response};
 use tokio::time::timeout;
 use url::Url;
 
-use self::body::Counts;
+use self::body::Manner;
 use self::read::{Broken, ByteStream};
 use self::refusal::Upstream;
 use super::{Answer, Delta, Failed, FailureKind, Request};
@@ -134,17 +134,32 @@ impl OpenAi {
         request: &Request,
         on_delta: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Answer, Failed> {
-        let response = match self.post(request, Counts::Asked).await {
-            // An older server that refuses to be asked for counts is asked without.
-            Err(failed) if refuses_counts(&failed) => self.post(request, Counts::NotAsked).await?,
-            response => response?,
+        let mut manner = Manner {
+            counts: true,
+            completion_tokens: self.is_openai(),
+        };
+        let response = loop {
+            match self.post(request, manner).await {
+                // An older server that refuses to be asked for counts is asked without.
+                Err(failed) if manner.counts && refuses(&failed, "stream_options") => manner.counts = false,
+                // Its message names the parameter that it wants.
+                Err(failed) if !manner.completion_tokens && wants_other_limit(request, &failed) => {
+                    manner.completion_tokens = true;
+                }
+                response => break response?,
+            }
         };
         read::read(self.bytes(response), &self.upstream, on_delta).await
     }
 
+    /// The server whose models all take `max_completion_tokens`.
+    fn is_openai(&self) -> bool {
+        self.endpoint.host_str() == Some("api.openai.com")
+    }
+
     /// Sends the request; the body's bytes are gone when this returns.
-    async fn post(&self, request: &Request, counts: Counts) -> Result<Response, Failed> {
-        let body = body::encode(request, counts).map_err(|error| {
+    async fn post(&self, request: &Request, manner: Manner) -> Result<Response, Failed> {
+        let body = body::encode(request, manner).map_err(|error| {
             Failed::new(
                 FailureKind::InvalidRequest,
                 format!("the request cannot be written as JSON: {error}"),
@@ -316,8 +331,15 @@ fn sensitive(text: &str) -> Result<HeaderValue, SettingsError> {
     Ok(value)
 }
 
-fn refuses_counts(failed: &Failed) -> bool {
-    failed.kind == FailureKind::InvalidRequest && failed.message.contains("stream_options")
+fn refuses(failed: &Failed, parameter: &str) -> bool {
+    failed.kind == FailureKind::InvalidRequest && failed.message.contains(parameter)
+}
+
+/// "'max_tokens' is not supported with this model", which may pass for a word on
+/// the model.
+fn wants_other_limit(request: &Request, failed: &Failed) -> bool {
+    let refused = matches!(failed.kind, FailureKind::InvalidRequest | FailureKind::UnknownModel);
+    refused && request.sampling.max_output_tokens.is_some() && failed.message.contains("max_completion_tokens")
 }
 
 #[cfg(test)]

@@ -107,6 +107,7 @@ async fn ask(provider: &OpenAi) -> Result<Answer, Failed> {
         model: "m1".to_owned(),
         messages: vec![ChatMessage::user("hi")],
         tools: None,
+        sampling: Default::default(),
     };
     provider.attempt(&request, &mut |_| {}).await
 }
@@ -333,6 +334,7 @@ async fn leaving_aborts_the_request_at_the_server() {
         model: "m".to_owned(),
         messages: vec![ChatMessage::user("hi")],
         tools: None,
+        sampling: Default::default(),
     };
     let (begun, mut first_delta) = mpsc::unbounded_channel();
     let mut on_delta = |delta| begun.send(delta).unwrap();

@@ -36,13 +36,16 @@ fn the_built_in_migrations_are_the_files_on_disk() {
     }
 }
 
-/// `table.column type nullability` of every table of the product.
+/// `table.column type nullability` of every table of the product. The index of
+/// trigrams is SQLite's own and no table of the other.
 async fn columns(store: &Store) -> BTreeSet<String> {
     let sql = match store.kind() {
         Kind::Sqlite => {
             "select m.name || '.' || c.name || case c.type when 'INTEGER' then ' bigint' else ' ' || lower(c.type) end \
              || case when c.\"notnull\" or c.pk > 0 then ' not null' else '' end as line \
-             from sqlite_schema m join pragma_table_info(m.name) c where m.type = 'table' and m.name not like '\\_sqlx%' escape '\\'"
+             from pragma_table_list m join pragma_table_info(m.name) c \
+             where m.schema = 'main' and m.type = 'table' and m.name not like 'sqlite\\_%' escape '\\' \
+             and m.name not like '\\_sqlx%' escape '\\'"
         }
         Kind::Postgres => {
             "select table_name || '.' || column_name || ' ' || data_type \

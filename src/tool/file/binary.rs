@@ -28,6 +28,14 @@ const EXTENSIONS: &[&str] = &[
 const SNIFFED_CHARS: usize = 1000;
 const TEXT_AT_MOST: (usize, usize) = (3, 10);
 
+/// Images that a model which sees could be shown.
+const IMAGES: &[&str] = &["png", "jpg", "jpeg", "gif", "webp", "bmp", "ico"];
+
+pub(super) fn is_image(path: &Path) -> bool {
+    let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+    IMAGES.contains(&extension.as_str())
+}
+
 pub(super) fn has_binary_extension(path: &Path) -> bool {
     let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
     EXTENSIONS.contains(&extension.as_str())

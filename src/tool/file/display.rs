@@ -1,6 +1,15 @@
 //! Telling what `read_file` shows from what belongs in a file: models copy the
 //! one where they mean the other.
 
+/// What a read says that would show again what the model has seen.
+pub(super) const UNCHANGED: &str = "The file has not changed since these lines were last shown; the content stands in \
+    that earlier result and is not repeated.";
+
+/// Whether the text is that answer, or little more than it.
+pub(super) fn is_unchanged_notice(content: &str) -> bool {
+    content.contains(UNCHANGED) && content.len() < 2 * UNCHANGED.len()
+}
+
 /// Whether the text is numbered lines as `read_file` shows them: two at least,
 /// and six of ten that are not blank, counting up.
 pub(super) fn is_numbered_display(content: &str) -> bool {
@@ -22,6 +31,16 @@ fn number(line: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_notice_is_told_from_text_about_it() {
+        let whole = format!("{{\"status\": \"unchanged\", \"message\": \"{UNCHANGED}\"}}");
+        assert!(is_unchanged_notice(UNCHANGED) && is_unchanged_notice(&whole));
+        assert!(!is_unchanged_notice(&format!(
+            "{UNCHANGED}\n{}",
+            "and more ".repeat(40)
+        )));
+    }
 
     #[test]
     fn displays_are_told_from_content() {

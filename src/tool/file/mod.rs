@@ -6,9 +6,12 @@
 
 mod binary;
 mod display;
+mod extract;
+mod lint;
 mod page;
 mod read_file;
 mod similar;
 mod syntax;
 mod target;
+mod warning;
 mod write_file;

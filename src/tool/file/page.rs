@@ -6,11 +6,6 @@ use std::io::{self, BufRead, BufReader, Read};
 use super::binary::looks_binary;
 use crate::base::text::{first_chars, without_nul};
 
-/// Bounds of the original: characters of a line and of a page.
-const LINE_CHARS: usize = 2_000;
-const PAGE_CHARS: usize = 100_000;
-/// A character has at most four bytes; one character more tells a cut line.
-const LINE_BYTES: usize = 4 * (LINE_CHARS + 1);
 const CUT_MARK: &str = "... [truncated]";
 const BUFFER_BYTES: usize = 64 << 10;
 
@@ -21,12 +16,30 @@ pub(super) struct Range {
     pub(super) limit: usize,
 }
 
+/// How many characters of a line and of a page are shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) line_chars: usize,
+    pub(super) page_chars: usize,
+}
+
+impl Bounds {
+    /// A character has at most four bytes; one character more tells a cut line.
+    fn line_bytes(self) -> usize {
+        self.line_chars.saturating_add(1).saturating_mul(4)
+    }
+}
+
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Page {
     pub(super) lines: Vec<String>,
     pub(super) total_lines: usize,
     /// The page ended at its bound of characters, before its last line.
     pub(super) is_full: bool,
+    /// Its first line alone was longer than a page and is shown in part.
+    pub(super) is_clamped: bool,
+    /// A line of it was too long and is shown in part.
+    pub(super) has_cut_lines: bool,
 }
 
 /// What a file turned out to be.
@@ -38,13 +51,19 @@ pub(super) enum Content {
 
 /// Reads the file to its end; gives up with an error of the kind `Interrupted`
 /// once `is_stopped` says so.
-pub(super) fn read(source: impl Read, range: Range, is_stopped: impl Fn() -> bool) -> io::Result<Content> {
+pub(super) fn read(
+    source: impl Read,
+    range: Range,
+    bounds: Bounds,
+    is_stopped: impl Fn() -> bool,
+) -> io::Result<Content> {
     let mut source = BufReader::with_capacity(BUFFER_BYTES, source);
     if looks_binary(source.fill_buf()?) {
         return Ok(Content::Binary);
     }
     let mut pager = Pager {
         range,
+        bounds,
         page: Page::default(),
         chars: 0,
         line: Vec::new(),
@@ -66,6 +85,7 @@ pub(super) fn read(source: impl Read, range: Range, is_stopped: impl Fn() -> boo
 
 struct Pager {
     range: Range,
+    bounds: Bounds,
     page: Page,
     /// Characters of the page so far.
     chars: usize,
@@ -81,7 +101,7 @@ impl Pager {
             let text = piece.strip_suffix(b"\n");
             self.is_open = true;
             if self.is_wanted() {
-                let room = LINE_BYTES.saturating_sub(self.line.len());
+                let room = self.bounds.line_bytes().saturating_sub(self.line.len());
                 self.line.extend(text.unwrap_or(piece).iter().take(room));
             }
             if text.is_some() {
@@ -104,18 +124,34 @@ impl Pager {
         !self.page.is_full && (self.range.offset..end).contains(&number)
     }
 
+    /// Adds the current line to the page, if there is room. A first line that is
+    /// longer than a page is shown in part: a page of nothing would be asked for
+    /// for ever.
+    fn show_line(&mut self) {
+        let (text, is_cut) = shown(&self.line, self.page.total_lines == 0, self.bounds.line_chars);
+        let number = self.page.total_lines + 1;
+        // As it will stand in the page: its number, a bar and a line end.
+        let frame = number.to_string().len() + 2;
+        let chars = text.chars().count() + frame;
+        let room = self.bounds.page_chars.saturating_sub(self.chars);
+        if chars <= room {
+            self.chars += chars;
+            self.page.has_cut_lines |= is_cut;
+            self.page.lines.push(text);
+            return;
+        }
+        self.page.is_full = true;
+        if self.page.lines.is_empty() {
+            let kept = room.saturating_sub(frame + CUT_MARK.len());
+            self.page.lines.push(format!("{}{CUT_MARK}", first_chars(&text, kept)));
+            self.page.is_clamped = true;
+            self.page.has_cut_lines = true;
+        }
+    }
+
     fn end_line(&mut self) {
         if self.is_wanted() {
-            let text = shown(&self.line, self.page.total_lines == 0);
-            let number = self.page.total_lines + 1;
-            // As it will stand in the page: its number, a bar and a line end.
-            let chars = text.chars().count() + number.to_string().len() + 2;
-            if PAGE_CHARS < self.chars + chars {
-                self.page.is_full = true;
-            } else {
-                self.chars += chars;
-                self.page.lines.push(text);
-            }
+            self.show_line();
         }
         self.page.total_lines += 1;
         self.line.clear();
@@ -124,22 +160,34 @@ impl Pager {
 }
 
 /// A line as text: without the mark of its encoding and the first half of a
-/// Windows line end, cut where it is too long.
-fn shown(line: &[u8], is_first: bool) -> String {
+/// Windows line end, cut where it is too long; and whether it was cut.
+fn shown(line: &[u8], is_first: bool, most_chars: usize) -> (String, bool) {
     let text = String::from_utf8_lossy(line);
     let text = text.strip_suffix('\r').unwrap_or(&text);
     let text = text.strip_prefix('\u{feff}').filter(|_| is_first).unwrap_or(text);
-    let cut = first_chars(text, LINE_CHARS);
-    let mark = if cut.len() < text.len() { CUT_MARK } else { "" };
-    without_nul(format!("{cut}{mark}"))
+    let cut = first_chars(text, most_chars);
+    let is_cut = cut.len() < text.len();
+    let mark = if is_cut { CUT_MARK } else { "" };
+    (without_nul(format!("{cut}{mark}")), is_cut)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const LINE_CHARS: usize = 2_000;
+    const PAGE_CHARS: usize = 100_000;
+    const BOUNDS: Bounds = Bounds {
+        line_chars: LINE_CHARS,
+        page_chars: PAGE_CHARS,
+    };
+
     fn page(text: &[u8], offset: usize, limit: usize) -> Page {
-        match read(text, Range { offset, limit }, || false).unwrap() {
+        bounded(text, offset, limit, BOUNDS)
+    }
+
+    fn bounded(text: &[u8], offset: usize, limit: usize, bounds: Bounds) -> Page {
+        match read(text, Range { offset, limit }, bounds, || false).unwrap() {
             Content::Text(page) => page,
             Content::Binary => panic!("binary"),
         }
@@ -187,6 +235,22 @@ mod tests {
     }
 
     #[test]
+    fn a_first_line_longer_than_a_page_is_shown_in_part() {
+        let bounds = Bounds {
+            line_chars: 2_000,
+            page_chars: 1_000,
+        };
+        let text = format!("{}\nnext\n", "한".repeat(1_500));
+        let page = bounded(text.as_bytes(), 1, 500, bounds);
+        let line = page.lines.first().unwrap();
+        assert_eq!(line.chars().count() + "1|\n".len(), 1_000);
+        assert!(page.is_full && page.is_clamped && line.ends_with("한... [truncated]"));
+        assert_eq!((page.lines.len(), page.total_lines), (1, 2));
+        let page = bounded(text.as_bytes(), 2, 500, bounds);
+        assert_eq!((page.lines, page.is_clamped), (vec!["next".to_owned()], false));
+    }
+
+    #[test]
     fn the_mark_of_the_encoding_goes_on_the_first_line_only() {
         let text = "\u{feff}a\n\u{feff}b";
         assert_eq!(page(text.as_bytes(), 1, 9).lines, ["a", "\u{feff}b"]);
@@ -203,8 +267,9 @@ mod tests {
     #[test]
     fn a_stop_is_heeded_and_binary_content_is_told() {
         let range = Range { offset: 1, limit: 1 };
-        let stopped = read(&b"text"[..], range, || true);
+        let stopped = read(&b"text"[..], range, BOUNDS, || true);
         assert_eq!(stopped.unwrap_err().kind(), io::ErrorKind::Interrupted);
-        assert_eq!(read(&[0_u8; 100][..], range, || false).unwrap(), Content::Binary);
+        let binary = read(&[0_u8; 100][..], range, BOUNDS, || false);
+        assert_eq!(binary.unwrap(), Content::Binary);
     }
 }

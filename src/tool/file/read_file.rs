@@ -2,25 +2,27 @@
 //!
 //! Order of refusals: no path, devices, kinds that are not text, files that may
 //! hold secrets, what is outside the workspace. The name is judged first and,
-//! once it is open, the file that links led to.
+//! once it is open, the file that links led to. Lines that the model has seen
+//! and that did not change since are not shown again.
 
 use std::fs::File;
+use std::io::Seek;
 use std::path::{Path, PathBuf};
 
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
-use tokio_util::sync::CancellationToken;
 
-use super::page::{self, Content, Page, Range};
-use super::target::{self, Answer, Target, error};
-use super::{binary, similar};
+use super::page::{self, Bounds, Content, Page, Range};
+use super::target::{self, Answer, Answered, Target, error};
+use super::{binary, display, extract, similar};
 use crate::environment::FileError;
 use crate::guard::file_access::Refusal;
 use crate::guard::redact::{Mode, redact};
 use crate::model::call::{Effect, Footprint};
 use crate::tool::budget::ResultLimit;
+use crate::tool::file_views::{FileKey, FileNews, FileViews, Lines, Repeat, Stamp};
 use crate::tool::registry::Registered;
-use crate::tool::{Call, Done, Host, Judged, Place, Spec, Tool};
+use crate::tool::{Call, Done, Place, Spec, Tool};
 
 inventory::submit!(Registered(&ReadFile));
 
@@ -31,7 +33,7 @@ const MAX_LINES: usize = 2_000;
 const LARGE_BYTES: u64 = 512_000;
 const WIDE_LINES: usize = 200;
 
-struct ReadFile;
+pub(super) struct ReadFile;
 
 impl Tool for ReadFile {
     fn spec(&self) -> Spec {
@@ -41,7 +43,8 @@ impl Tool for ReadFile {
             emoji: "📖",
             description: "Reads a text file, a page at a time. Every line comes as `number|text`; the number and the \
                 bar are not part of the file. Use this instead of cat, head or tail. Long files: go on with `offset` \
-                as the result says. Images and other binary files cannot be read.",
+                as the result says. The text of notebooks (.ipynb), documents (.docx) and \
+                spreadsheets (.xlsx) is taken out of them. Images and other binary files cannot be read.",
             requires_env: &[],
             // Stored results are read with this tool; storing its own would go in circles.
             result_limit: ResultLimit::Unlimited,
@@ -85,46 +88,33 @@ impl Tool for ReadFile {
         target::footprint(arguments, place, Footprint::Reads)
     }
 
-    fn unavailable(&self, _host: &Host) -> Option<String> {
-        None
-    }
-
-    fn judge(&self, _arguments: &Value, _place: &Place<'_>, _host: &Host) -> Judged {
-        Judged::Allow
-    }
-
     fn subject(&self, arguments: &Value) -> String {
-        target::argument(arguments).unwrap_or_default().to_owned()
+        target::subject(arguments)
     }
 
     fn run(&self, call: Call) -> BoxFuture<'static, Done> {
         Box::pin(async move {
-            match read(&call).await {
-                Ok(page) => Done {
-                    result: page.to_string(),
-                    ..Done::default()
-                },
-                Err(refused) => Done {
-                    cancelled: call.cancel.is_cancelled(),
-                    ..Done::failure(refused.to_string())
-                },
+            let done = target::done(read(&call).await);
+            Done {
+                cancelled: done.failed && call.cancel.is_cancelled(),
+                ..done
             }
         })
     }
 }
 
 async fn read(call: &Call) -> Answer {
-    let range = range(&call.arguments);
+    let range = range(&call.arguments, call.host.files.max_lines);
     let path = target::argument(&call.arguments).ok_or_else(|| error("`path` is missing: name the file to read"))?;
     let target = Target::of(call, path).await?;
     let refusal = target.may_read();
     if let Err(device @ Refusal::Device(_)) = refusal {
         return Err(error(device));
     }
-    if binary::has_binary_extension(&target.path) {
-        return Err(error(format!(
-            "`{path}` is a binary file, which cannot be read as text; use `terminal` with a program that understands it"
-        )));
+    let document = extract::Kind::of(&target.path);
+    let is_binary = binary::has_binary_extension(&target.path);
+    if is_binary && document.is_none() {
+        return Err(not_text(&target).await);
     }
     refusal.map_err(error)?;
     let file = match target.workspace.open_read(&target.path).await {
@@ -132,27 +122,165 @@ async fn read(call: &Call) -> Answer {
         Err(FileError::Missing { .. }) => return Err(missing(&target).await),
         Err(failed) => return Err(target.failed(&failed)),
     };
-    target.may_read_opened(&target::real_path(&file, &target.path))?;
-    let bytes = file.metadata().map_err(error)?.len();
-    match scan(file, range, call.cancel.clone()).await.map_err(error)? {
-        Content::Text(page) => Ok(shown(&page, range, bytes)),
+    let real = target::real_path(&file, &target.path);
+    target.may_read_opened(&real)?;
+    let stamp = target::stamp(&file).map_err(error)?;
+    let asked = Asked {
+        file: FileKey::of(&real),
+        lines: Lines {
+            offset: range.offset,
+            limit: range.limit,
+        },
+        stamp,
+    };
+    let repeat = FileViews::parse(&call.seen_files).repeat(&asked.file, asked.lines, stamp);
+    match repeat {
+        Repeat::Unchanged => return Ok(asked.unchanged(path)),
+        Repeat::Blocked(times) => return Err(blocked(path, times)),
+        Repeat::No | Repeat::Often(_) => {}
+    }
+    let bounds = Bounds {
+        line_chars: call.host.files.line_chars,
+        page_chars: call.host.files.page_chars,
+    };
+    let cancel = call.cancel.clone();
+    let scan = move || scan(file, document, range, bounds, &|| cancel.is_cancelled());
+    let (content, is_extracted) = blocking(scan).await.map_err(error)?;
+    if is_binary && !is_extracted {
+        return Err(not_text(&target).await);
+    }
+    match content {
+        Content::Text(page) => {
+            let mut fields = shown(&page, range, stamp.bytes);
+            if is_extracted {
+                fields.insert("extracted_document".to_owned(), json!(true));
+            }
+            if let Repeat::Often(times) = repeat {
+                fields.insert("_warning".to_owned(), json!(often(times)));
+            }
+            Ok(asked.shown(Value::Object(fields), &page))
+        }
         Content::Binary => Err(json!({
             "error": format!("`{path}` holds binary content, which cannot be read as text"),
             "is_binary": true,
-            "file_size": bytes,
+            "file_size": stamp.bytes,
         })),
     }
 }
 
-async fn scan(file: File, range: Range, cancel: CancellationToken) -> std::io::Result<Content> {
-    let work = move || page::read(file, range, || cancel.is_cancelled());
+/// A page of the file, and whether it is of the text that was taken out of a
+/// document. What turns out to be no such document is read as it is.
+fn scan(
+    mut file: File,
+    document: Option<extract::Kind>,
+    range: Range,
+    bounds: Bounds,
+    is_stopped: &dyn Fn() -> bool,
+) -> std::io::Result<(Content, bool)> {
+    let text = match document {
+        Some(kind) => kind.text(file.try_clone()?, is_stopped),
+        None => return Ok((page::read(file, range, bounds, is_stopped)?, false)),
+    };
+    match text {
+        Ok(text) => Ok((page::read(text.as_bytes(), range, bounds, is_stopped)?, true)),
+        Err(_) => {
+            // The copy shares its place in the file.
+            file.rewind()?;
+            Ok((page::read(file, range, bounds, is_stopped)?, false))
+        }
+    }
+}
+
+/// A page that was asked for, in the state in which its file is.
+struct Asked {
+    file: FileKey,
+    lines: Lines,
+    stamp: Stamp,
+}
+
+impl Asked {
+    fn unchanged(self, path: &str) -> Answered {
+        Answered {
+            fields: json!({
+                "status": "unchanged",
+                "message": display::UNCHANGED,
+                "path": path,
+                "dedup": true,
+                "content_returned": false,
+            }),
+            news: Some(FileNews::Repeated {
+                file: self.file,
+                lines: self.lines,
+            }),
+        }
+    }
+
+    fn shown(self, fields: Value, page: &Page) -> Answered {
+        let is_first = self.lines.offset == 1;
+        Answered {
+            fields,
+            news: Some(FileNews::Shown {
+                whole: is_first && page.lines.len() == page.total_lines && !page.has_cut_lines,
+                file: self.file,
+                lines: self.lines,
+                stamp: self.stamp,
+            }),
+        }
+    }
+}
+
+fn blocked(path: &str, times: u32) -> Value {
+    json!({
+        "error": format!(
+            "BLOCKED: `{path}` was asked for with the same lines {times} times in a row, and the answer stands above. \
+             Work with what you have, read other lines, or go on to the next step."
+        ),
+        "path": path,
+        "already_read": times,
+    })
+}
+
+fn often(times: u32) -> String {
+    format!(
+        "these lines were read {times} times in a row; the next time they are not shown. If the file keeps changing, \
+         do something else first."
+    )
+}
+
+/// The refusal of a file that its name says is no text. Of images the model is
+/// told what they are, for there may be a tool that sees them.
+async fn not_text(target: &Target) -> Value {
+    let path = &target.shown;
+    let mut refusal = Map::new();
+    let mut put = |name: &str, value: Value| drop(refusal.insert(name.to_owned(), value));
+    let text = format!(
+        "`{path}` is a binary file, which cannot be read as text; use `vision_analyze` for images where it is offered, \
+         or `terminal` with a program that understands it"
+    );
+    put("error", json!(text));
+    if binary::is_image(&target.path)
+        && target.may_read().is_ok()
+        && let Ok(metadata) = target.workspace.metadata(&target.path).await
+    {
+        put("is_image", json!(true));
+        put("is_binary", json!(true));
+        put("file_size", json!(metadata.bytes));
+        put(
+            "hint",
+            json!("this is an image: `vision_analyze` can look at it where it is offered"),
+        );
+    }
+    Value::Object(refusal)
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> std::io::Result<T> + Send + 'static) -> std::io::Result<T> {
     tokio::task::spawn_blocking(work)
         .await
         .unwrap_or_else(|failed| Err(std::io::Error::other(failed)))
 }
 
 /// Numbers that make no sense are taken for the defaults.
-fn range(arguments: &Value) -> Range {
+fn range(arguments: &Value, max_lines: usize) -> Range {
     let number = |name: &str, default: usize| {
         let value = &arguments[name];
         let text = || value.as_str().and_then(|text| text.trim().parse::<i64>().ok());
@@ -161,11 +289,11 @@ fn range(arguments: &Value) -> Range {
     };
     Range {
         offset: number("offset", 1),
-        limit: number("limit", DEFAULT_LINES).min(MAX_LINES),
+        limit: number("limit", DEFAULT_LINES).min(max_lines),
     }
 }
 
-fn shown(page: &Page, range: Range, bytes: u64) -> Value {
+fn shown(page: &Page, range: Range, bytes: u64) -> Map<String, Value> {
     let last = range.offset.saturating_sub(1).saturating_add(page.lines.len());
     let truncated = last < page.total_lines && range.offset <= page.total_lines;
     let (next, total) = (last.saturating_add(1), page.total_lines);
@@ -174,17 +302,21 @@ fn shown(page: &Page, range: Range, bytes: u64) -> Value {
     put("content", json!(numbered(&page.lines, range.offset)));
     put("total_lines", json!(total));
     put("file_size", json!(bytes));
-    put("truncated", json!(truncated));
+    put("truncated", json!(truncated || page.is_clamped));
     if page.is_full {
         put("truncated_by", json!("bytes"));
         put("next_offset", json!(next));
     }
+    let cut = "this line alone is longer than a page and was cut; ";
+    let cut = if page.is_clamped { cut } else { "" };
     if truncated {
         let text = format!(
-            "lines {} to {last} of {total}; use offset={next} to read on",
+            "{cut}lines {} to {last} of {total}; use offset={next} to read on",
             range.offset
         );
         put("hint", json!(text));
+    } else if page.is_clamped {
+        put("hint", json!(format!("{cut}it is the last of {total}")));
     } else if page.lines.is_empty() && 0 < total {
         put(
             "hint",
@@ -197,7 +329,7 @@ fn shown(page: &Page, range: Range, bytes: u64) -> Value {
     }
     put("is_binary", json!(false));
     put("is_image", json!(false));
-    Value::Object(fields)
+    fields
 }
 
 /// The lines with their numbers, secrets masked. A secret of several lines
@@ -231,117 +363,4 @@ async fn missing(target: &Target) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::environment::Parents;
-    use crate::tool::testing::Bench;
-
-    async fn bench(files: &[(&str, &str)]) -> Bench {
-        let bench = Bench::new().await;
-        let workspace = bench.workspace().await;
-        for (path, content) in files {
-            let bytes = content.as_bytes().to_vec();
-            workspace
-                .write_atomic(Path::new(path), bytes, Parents::Create)
-                .await
-                .unwrap();
-        }
-        bench
-    }
-
-    async fn read_one(bench: &Bench, arguments: Value) -> Value {
-        let done = bench.run(&ReadFile, arguments).await;
-        let read: Value = serde_json::from_str(&done.result).unwrap();
-        assert_eq!(done.failed, read.get("error").is_some(), "{read}");
-        read
-    }
-
-    #[tokio::test]
-    async fn a_file_comes_with_numbered_lines() {
-        let bench = bench(&[("a.txt", "one\ntwo\nthree\n")]).await;
-        let read = read_one(&bench, json!({"path": "a.txt"})).await;
-        let whole = json!({
-            "content": "1|one\n2|two\n3|three", "total_lines": 3, "file_size": 14, "truncated": false,
-            "is_binary": false, "is_image": false,
-        });
-        assert_eq!(read, whole);
-        let read = read_one(&bench, json!({"path": "~/a.txt", "offset": 2, "limit": "1"})).await;
-        assert_eq!(read["content"], "2|two");
-        assert_eq!(read["hint"], "lines 2 to 2 of 3; use offset=3 to read on");
-        let read = read_one(&bench, json!({"path": "a.txt", "offset": "many", "limit": -4})).await;
-        assert_eq!(read["content"], "1|one");
-        let read = read_one(&bench, json!({"path": "a.txt", "offset": 9})).await;
-        assert_eq!((&read["content"], &read["truncated"]), (&json!(""), &json!(false)));
-        assert_eq!(read["hint"], "the file has 3 lines; offset is behind its end");
-    }
-
-    #[tokio::test]
-    async fn a_page_that_is_full_says_where_to_go_on() {
-        let bench = bench(&[("long.txt", &format!("{}\n", "x".repeat(1_500)).repeat(600))]).await;
-        let read = read_one(&bench, json!({"path": "long.txt"})).await;
-        let next = read["next_offset"].as_u64().unwrap();
-        assert_eq!(
-            (&read["truncated_by"], &read["truncated"]),
-            (&json!("bytes"), &json!(true))
-        );
-        assert!(read["content"].as_str().unwrap().ends_with('x') && read["_hint"].is_string());
-        let read = read_one(&bench, json!({"path": "long.txt", "offset": next, "limit": 1})).await;
-        assert!(read["content"].as_str().unwrap().starts_with(&format!("{next}|x")));
-    }
-
-    #[tokio::test]
-    async fn secrets_are_masked_and_later_lines_keep_their_numbers() {
-        let body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7";
-        let marker = ["PRIVATE", "KEY"].join(" ");
-        let file = format!("first\n-----BEGIN {marker}-----\n{body}\n{body}\n-----END {marker}-----\nlast\n");
-        let bench = bench(&[("key.txt", &file)]).await;
-        let read = read_one(&bench, json!({"path": "key.txt"})).await;
-        let content = read["content"].as_str().unwrap();
-        assert!(content.contains("«redacted:") && !content.contains("MIIE"), "{content}");
-        assert!(
-            content.starts_with("1|first\n2|") && content.ends_with("\n6|last"),
-            "{content}"
-        );
-    }
-
-    #[tokio::test]
-    async fn what_is_not_to_be_read_is_refused_with_the_reason() {
-        let bench = bench(&[(".env", "A=1"), ("a.png", "x"), ("blob", "\0\0\0\u{1}"), ("d/x", "")]).await;
-        std::os::unix::fs::symlink(".env", bench.root().join("plain.txt")).unwrap();
-        std::os::unix::fs::symlink("/etc/hostname", bench.root().join("out.txt")).unwrap();
-        for (path, reason) in [
-            ("/dev/zero", "device"),
-            ("a.png", "binary file"),
-            (".env", "may hold secrets"),
-            ("plain.txt", "may hold secrets"),
-            ("~/.hermes/auth.json", "may hold secrets"),
-            ("blob", "binary content"),
-            ("/etc/hostname", "outside the workspace"),
-            ("out.txt", "outside the workspace"),
-            ("../../x", "outside the workspace"),
-            ("d", "is a directory"),
-            ("", "`path` is missing"),
-        ] {
-            let read = read_one(&bench, json!({"path": path})).await;
-            assert!(read["error"].as_str().unwrap().contains(reason), "{path}: {read}");
-        }
-    }
-
-    #[tokio::test]
-    async fn a_missing_file_comes_with_names_like_it() {
-        let bench = bench(&[("d/notes.md", ""), ("d/other.rs", "")]).await;
-        let read = read_one(&bench, json!({"path": "d/notes.txt"})).await;
-        assert_eq!(read["error"], "File not found: d/notes.txt");
-        assert_eq!(read["similar_files"], json!([bench.root().join("d/notes.md")]));
-        let read = read_one(&bench, json!({"path": "nowhere/notes.txt"})).await;
-        assert_eq!(read["similar_files"], json!([]));
-    }
-
-    #[tokio::test]
-    async fn a_cancelled_read_ends_as_cancelled() {
-        let bench = bench(&[("a.txt", "one")]).await;
-        let call = bench.call(json!({"path": "a.txt"}));
-        call.cancel.cancel();
-        assert!(ReadFile.run(call).await.cancelled);
-    }
-}
+mod tests;

@@ -9,6 +9,7 @@ use serde::de::IgnoredAny;
 pub(super) enum Syntax {
     Json,
     Yaml,
+    Toml,
 }
 
 impl Syntax {
@@ -16,6 +17,7 @@ impl Syntax {
         match path.extension()?.to_string_lossy().to_lowercase().as_str() {
             "json" => Some(Self::Json),
             "yaml" | "yml" => Some(Self::Yaml),
+            "toml" => Some(Self::Toml),
             _ => None,
         }
     }
@@ -24,6 +26,7 @@ impl Syntax {
         match self {
             Self::Json => "JSON",
             Self::Yaml => "YAML",
+            Self::Toml => "TOML",
         }
     }
 
@@ -35,6 +38,7 @@ impl Syntax {
                 .err()
                 .map(|error| error.to_string()),
             Self::Yaml => yaml_fault(text),
+            Self::Toml => toml::from_str::<toml::Table>(text).err().map(|error| error.to_string()),
         }
     }
 }
@@ -65,6 +69,8 @@ mod tests {
             (Syntax::Yaml, "a: 1\n---\nb: [x, y]\n"),
             (Syntax::Yaml, "a: !Ref name\nb: &x 1\nc: *x\na: 2\n"),
             (Syntax::Yaml, "# only a comment\n"),
+            (Syntax::Toml, ""),
+            (Syntax::Toml, "\u{feff}[a.b]\nc = 1979-05-27\n[[d]]\ne = [1, \"x\"]\n"),
         ] {
             assert_eq!(syntax.fault(text), None, "{text}");
         }
@@ -80,6 +86,10 @@ mod tests {
             (Syntax::Yaml, "a: b: c\n"),
             (Syntax::Yaml, "a: \"open\n"),
             (Syntax::Yaml, "a: *nowhere\n"),
+            (Syntax::Toml, "a = \n"),
+            (Syntax::Toml, "a = 1\na = 2\n"),
+            (Syntax::Toml, "[a]\n[a]\n"),
+            (Syntax::Toml, "key: value\n"),
         ] {
             let fault = syntax.fault(text).unwrap_or_default();
             assert!(fault.contains("line"), "{text}: {fault}");
@@ -90,6 +100,8 @@ mod tests {
     fn hostile_text_ends_soon() {
         assert!(Syntax::Json.fault(&"[".repeat(100_000)).is_some());
         Syntax::Yaml.fault(&"[".repeat(100_000));
+        assert!(Syntax::Toml.fault(&format!("a = {}", "[".repeat(100_000))).is_some());
+        assert!(Syntax::Toml.fault(&format!("{}b = 1", "a.".repeat(100_000))).is_some());
         let mut bomb = String::from("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n");
         for level in 1..9 {
             let before = level - 1;
@@ -102,6 +114,7 @@ mod tests {
     #[test]
     fn the_name_says_which_syntax() {
         assert_eq!(Syntax::of(Path::new("a/B.YML")), Some(Syntax::Yaml));
+        assert_eq!(Syntax::of(Path::new("Cargo.toml")), Some(Syntax::Toml));
         assert_eq!(Syntax::of(Path::new("package.json")), Some(Syntax::Json));
         assert_eq!(Syntax::of(Path::new("a.jsonl")), None);
     }

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -10,10 +11,31 @@ use serde_json::{Value, json};
 use crate::environment::{EnvironmentError, FileError, Workspace};
 use crate::guard::file_access::{Places, Refusal, normalised};
 use crate::model::call::Footprint;
-use crate::tool::{Call, Host, Place};
+use crate::tool::file_views::{FileNews, Stamp};
+use crate::tool::{Call, Done, Host, Place, ToolWrites};
 
-/// What the model reads of a call that came to nothing.
-pub(super) type Answer = Result<Value, Value>;
+/// What a call on a file gives back.
+pub(super) struct Answered {
+    pub(super) fields: Value,
+    pub(super) news: Option<FileNews>,
+}
+
+/// The error is what the model reads of a call that came to nothing.
+pub(super) type Answer = Result<Answered, Value>;
+
+pub(super) fn done(answer: Answer) -> Done {
+    match answer {
+        Ok(answered) => Done {
+            result: answered.fields.to_string(),
+            writes: ToolWrites {
+                files: Vec::from_iter(answered.news),
+                ..ToolWrites::default()
+            },
+            ..Done::default()
+        },
+        Err(refused) => Done::failure(refused.to_string()),
+    }
+}
 
 pub(super) fn error(text: impl std::fmt::Display) -> Value {
     json!({"error": text.to_string()})
@@ -22,6 +44,11 @@ pub(super) fn error(text: impl std::fmt::Display) -> Value {
 /// The `path` of the arguments, none when there is no text in it.
 pub(super) fn argument(arguments: &Value) -> Option<&str> {
     arguments["path"].as_str().filter(|path| !path.trim().is_empty())
+}
+
+/// What an approval and a grant would name.
+pub(super) fn subject(arguments: &Value) -> String {
+    argument(arguments).unwrap_or_default().to_owned()
 }
 
 /// What a call on this path touches, as text says it.
@@ -81,6 +108,12 @@ impl Target {
         self.places.may_write(&self.path)
     }
 
+    /// Whether the name stays out of other profiles of the agent.
+    pub(super) fn stays_in_profile(&self) -> Result<(), Refusal> {
+        self.places.stays_in_profile(&self.as_written)?;
+        self.places.stays_in_profile(&self.path)
+    }
+
     /// The same for the file that links led to.
     pub(super) fn may_read_opened(&self, opened: &Path) -> Result<(), Value> {
         self.places.may_read(opened).map_err(error)
@@ -111,6 +144,18 @@ impl Target {
 pub(super) fn real_path(file: &File, fallback: &Path) -> PathBuf {
     let link = format!("/proc/self/fd/{}", file.as_raw_fd());
     std::fs::read_link(link).unwrap_or_else(|_| normalised(fallback))
+}
+
+/// The state of an open file.
+pub(super) fn stamp(file: &File) -> std::io::Result<Stamp> {
+    let metadata = file.metadata()?;
+    Ok(Stamp {
+        modified_ns: metadata
+            .mtime()
+            .saturating_mul(1_000_000_000)
+            .saturating_add(metadata.mtime_nsec()),
+        bytes: metadata.len(),
+    })
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::*;
 use crate::model::call::{Effect, Footprint};
 use crate::tool::testing::Bench;
-use crate::tool::{Call, Done, Judged, Place, Spec};
+use crate::tool::{Call, Done, Place, Spec};
 
 /// A tool that does nothing, under any name.
 struct Named(&'static str, &'static str);
@@ -40,14 +40,6 @@ impl Tool for Named {
 
     fn footprint(&self, _: &Value, _: &Place<'_>) -> Footprint {
         Footprint::Parallel
-    }
-
-    fn unavailable(&self, _: &Host) -> Option<String> {
-        None
-    }
-
-    fn judge(&self, _: &Value, _: &Place<'_>, _: &Host) -> Judged {
-        Judged::Allow
     }
 
     fn subject(&self, _: &Value) -> String {

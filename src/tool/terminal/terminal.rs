@@ -289,8 +289,8 @@ async fn report(call: &Call, workspace: &Workspace, request: &Request<'_>, outpu
         cancelled: end.interrupted,
         survived: end.survived,
         writes: ToolWrites {
-            todo: None,
             cwd: cwd.map(str::to_owned),
+            ..ToolWrites::default()
         },
     }
 }

@@ -10,7 +10,7 @@ use crate::model::call::{Effect, Footprint};
 use crate::tool::budget::ResultLimit;
 use crate::tool::registry::Registered;
 use crate::tool::todo_list::TodoList;
-use crate::tool::{Call, Done, Host, Judged, Place, Spec, Tool, ToolWrites, error_text};
+use crate::tool::{Call, Done, Place, Spec, Tool, ToolWrites, error_text};
 
 inventory::submit!(Registered(&Todo));
 
@@ -73,14 +73,6 @@ impl Tool for Todo {
         Footprint::Alone
     }
 
-    fn unavailable(&self, _host: &Host) -> Option<String> {
-        None
-    }
-
-    fn judge(&self, _arguments: &Value, _place: &Place<'_>, _host: &Host) -> Judged {
-        Judged::Allow
-    }
-
     fn subject(&self, _arguments: &Value) -> String {
         "the task list".to_owned()
     }
@@ -102,7 +94,7 @@ fn change(call: &Call) -> Done {
             writes: ToolWrites {
                 // Text and enums always serialise.
                 todo: changed.and_then(|list| serde_json::to_string(&list).ok()),
-                cwd: None,
+                ..ToolWrites::default()
             },
             ..Done::default()
         },

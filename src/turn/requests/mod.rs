@@ -2,11 +2,15 @@
 //! cancelled, approvals answered. Each is one transaction under the session's
 //! lock, checked there and nowhere before.
 
+mod adopt;
 mod answers;
 mod approvals;
+mod archive;
 mod batch;
 mod budgets;
 mod conditions;
+mod fork;
+mod import;
 mod queue;
 mod sessions;
 mod steer;
@@ -14,6 +18,8 @@ mod supersede;
 mod turns;
 
 pub use batch::{BatchOutcome, BatchRequest};
+pub use fork::{ForkPoint, ForkSession};
+pub use import::ImportSession;
 
 use super::commit::Carried;
 use super::engine::Engine;
@@ -22,6 +28,7 @@ use crate::model::approval::Choice;
 use crate::model::id::TenantId;
 use crate::model::message::Part;
 use crate::model::problem::{Problem, ProblemCode};
+use crate::model::sampling::Sampling;
 use crate::model::session::{ApprovalPolicy, EnvironmentSpec, Metadata, ToolsetSelection};
 use crate::model::turn::{OnBusy, Turn, TurnOptions, TurnStatus};
 use crate::store::{Earlier, Rows, StoreError};
@@ -51,6 +58,7 @@ pub struct CreateSession {
     pub toolsets: ToolsetSelection,
     pub environment: EnvironmentSpec,
     pub approvals: ApprovalPolicy,
+    pub sampling: Sampling,
     pub metadata: Metadata,
 }
 

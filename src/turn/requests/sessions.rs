@@ -5,62 +5,53 @@ use std::path::{Component, Path};
 use serde_json::json;
 
 use super::CreateSession;
+use super::adopt::History;
 use super::conditions::forbid_session;
 use super::turns::stop;
 use super::{EngineError, Verdict, earlier};
+use crate::base::Timestamp;
 use crate::model::event::EventType;
 use crate::model::id::{SessionId, TenantId};
 use crate::model::problem::{Problem, ProblemCode};
 use crate::model::record::{NewEvent, SessionRecord, Writes};
+use crate::model::sampling::{Sampling, SamplingChanges};
 use crate::model::session::{Session, SessionStatus};
 use crate::model::turn::{CancelReason, Usage};
 use crate::model::version::Part;
 use crate::store::sessions::{NewSession, SessionPatch};
 use crate::store::{Rows, Scope, StoreError};
+use crate::tool::session_tools::SessionTools;
 use crate::turn::engine::Engine;
 
 impl Engine {
     pub async fn create_session(&self, scope: &Scope, new: CreateSession) -> Verdict<Session> {
-        let id = SessionId::new(self.clock());
-        let record = self.new_record(scope.tenant(), id, &new)?;
-        self.session_tools(&record, None)
-            .map_err(|unknown| refused_toolset(&unknown.to_string()))?;
-        let now = self.clock().now();
-        let row = NewSession {
+        let row = self.new_row(scope.tenant(), SessionId::new(self.clock()), new)?;
+        let added = scope.write("create_session", move |mut rows| {
+            Box::pin(async move {
+                match earlier(&mut rows).await? {
+                    Some(earlier) => Ok(Err(earlier)),
+                    None => stored(&mut rows, row, History::default()).await,
+                }
+            })
+        });
+        match added.await {
+            Err(StoreError::Unique(_)) => Err(taken()),
+            added => added?,
+        }
+    }
+
+    /// A session before it is stored, checked.
+    pub(super) fn new_row(&self, tenant: TenantId, id: SessionId, new: CreateSession) -> Verdict<NewSession> {
+        let record = self.new_record(tenant, id, &new)?;
+        self.fits(&record)?;
+        Ok(NewSession {
             record,
             external_id: new.external_id,
             title: new.title,
             metadata: new.metadata,
-            created_at: now,
-        };
-        let added = scope.write("create_session", move |mut rows| {
-            Box::pin(async move {
-                if let Some(earlier) = earlier(&mut rows).await? {
-                    return Ok(Err(earlier));
-                }
-                if let Some(name) = &row.external_id
-                    && rows.external_id_is_taken(name, None).await?
-                {
-                    return Ok(Err(taken()));
-                }
-                rows.add_session(&row).await?;
-                let mut session = row.record;
-                let state = json!({"status": session.status, "required_actions": [], "active_turn_id": null,
-                    "usage": session.usage, "updated_at": now});
-                rows.apply(&mut session, &told(EventType::SessionCreated, &state), now)
-                    .await?;
-                let Some(session) = rows.session(id).await? else {
-                    return Ok(Err(EngineError::NotFound("session")));
-                };
-                rows.remember(&session).await?;
-                Ok(Ok(session))
-            })
-        });
-        match added.await {
-            Ok(session) => session,
-            Err(StoreError::Unique(_)) => Err(taken()),
-            Err(error) => Err(error.into()),
-        }
+            parent: None,
+            created_at: self.clock().now(),
+        })
     }
 
     fn new_record(&self, tenant_id: TenantId, session_id: SessionId, new: &CreateSession) -> Verdict<SessionRecord> {
@@ -78,16 +69,27 @@ impl Engine {
             toolsets: new.toolsets.clone(),
             environment: new.environment.clone(),
             approvals: new.approvals.clone(),
+            sampling: Box::new(new.sampling.clone()),
             status: SessionStatus::Idle,
             head_seq: 0,
             next_position: 0,
             active_turn_id: None,
             usage: Usage::default(),
             todo: "[]".to_owned(),
+            seen_files: String::new(),
             cwd,
             node_id: None,
             deleted_at: None,
         })
+    }
+
+    /// Whether the toolsets of a session are there, and the tool that its model
+    /// has to call among them.
+    pub(super) fn fits(&self, session: &SessionRecord) -> Verdict<()> {
+        let tools = self
+            .session_tools(session, None)
+            .map_err(|unknown| refused_toolset(&unknown.to_string()))?;
+        is_choice_of(&tools, &session.sampling)
     }
 
     /// The directory that a session begins in, from its path in the workspace.
@@ -121,8 +123,9 @@ impl Engine {
                 if let Some(toolsets) = &patch.toolsets {
                     record.toolsets.clone_from(toolsets);
                 }
-                if let Err(unknown) = engine.session_tools(&record, None) {
-                    return Ok(Err(refused_toolset(&unknown.to_string())));
+                *record.sampling = patch.sampling.clone().applied(&record.sampling);
+                if let Err(refused) = engine.fits(&record) {
+                    return Ok(Err(refused));
                 }
                 if let Some(Some(name)) = &patch.external_id
                     && rows.external_id_is_taken(name, Some(id)).await?
@@ -132,17 +135,19 @@ impl Engine {
                 if let Some(refused) = forbid_session(&mut rows, id, Part::Settings).await? {
                     return Ok(Err(refused));
                 }
-                rows.patch_session(id, &patch).await?;
+                rows.patch_session(&record, &patch).await?;
                 // What changes by itself stands in the event as it is now.
                 let Some(seen) = rows.session(id).await? else {
                     return Ok(Err(EngineError::NotFound("session")));
                 };
-                let by_itself = json!({"status": seen.status, "required_actions": seen.required_actions,
-                    "active_turn_id": seen.active_turn_id, "usage": seen.usage});
+                let by_itself = visible_state(&seen, now);
                 let state = json!({"title": patch.title, "external_id": patch.external_id, "model": patch.model,
                     "instructions": patch.instructions, "preset": patch.preset, "toolsets": patch.toolsets,
-                    "approvals": patch.approvals, "metadata": patch.metadata, "updated_at": now});
-                let state = merged(changed_only(state), by_itself);
+                    "approvals": patch.approvals, "metadata": patch.metadata});
+                let mut state = merged(changed_only(state), by_itself);
+                if patch.sampling != SamplingChanges::default() {
+                    state = merged(state, json!(record.sampling));
+                }
                 rows.apply(&mut record, &told(EventType::SessionUpdated, &state), now)
                     .await?;
                 Ok(rows.session(id).await?.ok_or(EngineError::NotFound("session")))
@@ -196,6 +201,39 @@ impl Engine {
     }
 }
 
+/// Stores a new session with its past, last in its transaction.
+pub(super) async fn stored(
+    rows: &mut Rows<'_>,
+    row: NewSession,
+    history: History,
+) -> Result<Verdict<Session>, StoreError> {
+    let now = row.created_at;
+    if let Some(name) = &row.external_id
+        && rows.external_id_is_taken(name, None).await?
+    {
+        return Ok(Err(taken()));
+    }
+    rows.add_session(&row).await?;
+    let mut session = row.record;
+    session.next_position = history.places();
+    let state = json!({"status": session.status, "required_actions": [], "active_turn_id": null,
+        "usage": session.usage, "updated_at": now});
+    let mut writes = told(EventType::SessionCreated, &state);
+    history.write(&mut writes);
+    rows.apply(&mut session, &writes, now).await?;
+    let Some(session) = rows.session(session.session_id).await? else {
+        return Ok(Err(EngineError::NotFound("session")));
+    };
+    rows.remember(&session).await?;
+    Ok(Ok(session))
+}
+
+/// What changes of a session by itself, for its event.
+pub(super) fn visible_state(seen: &Session, now: Timestamp) -> serde_json::Value {
+    json!({"status": seen.status, "required_actions": seen.required_actions, "active_turn_id": seen.active_turn_id,
+        "usage": seen.usage, "updated_at": now})
+}
+
 /// Ends every queued turn of a session that goes away.
 async fn drop_queue(rows: &mut Rows<'_>, engine: &Engine, session: SessionRecord) -> Result<SessionRecord, StoreError> {
     let mut session = session;
@@ -208,16 +246,33 @@ async fn drop_queue(rows: &mut Rows<'_>, engine: &Engine, session: SessionRecord
     Ok(session)
 }
 
-fn taken() -> EngineError {
+pub(super) fn taken() -> EngineError {
     let detail = "another session of this tenant has this `external_id`; read it with GET /v1/sessions?external_id=";
     EngineError::Refused(Problem::new(ProblemCode::ExternalIdTaken, detail).with_field("/external_id", detail))
+}
+
+/// Whether the tool that the model has to call is one of these.
+pub(super) fn is_choice_of(tools: &SessionTools, sampling: &Sampling) -> Verdict<()> {
+    match sampling.named_tool() {
+        Some(name) if tools.get(name).is_none() => {
+            let detail = format!("`{name}` is not among the session's tools");
+            let problem = Problem::new(
+                ProblemCode::InvalidRequest,
+                format!("`/tool_choice/function/name`: {detail}"),
+            );
+            Err(EngineError::Refused(
+                problem.with_field("/tool_choice/function/name", detail),
+            ))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn refused_toolset(detail: &str) -> EngineError {
     EngineError::Refused(Problem::new(ProblemCode::InvalidRequest, detail).with_field("/toolsets", detail))
 }
 
-fn told(kind: EventType, state: &serde_json::Value) -> Writes {
+pub(super) fn told(kind: EventType, state: &serde_json::Value) -> Writes {
     let event = NewEvent {
         kind,
         turn_id: None,
@@ -230,7 +285,7 @@ fn told(kind: EventType, state: &serde_json::Value) -> Writes {
     }
 }
 
-fn merged(state: serde_json::Value, more: serde_json::Value) -> serde_json::Value {
+pub(super) fn merged(state: serde_json::Value, more: serde_json::Value) -> serde_json::Value {
     match (state, more) {
         (serde_json::Value::Object(mut state), serde_json::Value::Object(more)) => {
             state.extend(more);

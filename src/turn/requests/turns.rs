@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::sessions::is_choice_of;
 use super::steer::steer;
 use super::supersede::supersede;
 use super::{CreatedTurn, NewTurn};
@@ -39,7 +40,7 @@ impl Engine {
         let engine = self.clone();
         let id = TurnId::new(self.clock());
         let (on_busy, now) = (new.on_busy, self.clock().now());
-        let turn = TurnRecord {
+        let mut turn = TurnRecord {
             key_id: scope.key(),
             ..TurnRecord::queued(id, session_id, new.user_id, new.input, new.options, now)
         };
@@ -51,6 +52,10 @@ impl Engine {
                 let Some(session) = rows.lock_session(session_id).await? else {
                     return Ok(Err(EngineError::NotFound("session")));
                 };
+                *turn.options.sampling = std::mem::take(&mut *turn.options.sampling).or(&session.sampling);
+                if let Err(refused) = is_choice_of(&engine.scene(&session, &turn).tools, &turn.options.sampling) {
+                    return Ok(Err(refused));
+                }
                 if let Some(active) = session.active_turn_id {
                     if let Some(problem) = busy(&mut rows, &session, active, on_busy).await? {
                         return Ok(Err(EngineError::Refused(problem)));
@@ -243,7 +248,7 @@ async fn behind(
         },
         _ => None,
     };
-    let made = supersede(rows, engine, session, active, turn, reason).await?;
+    let made = Box::pin(supersede(rows, engine, session, active, turn, reason)).await?;
     let created = CreatedTurn {
         turn: made.new.view(),
         first_seq: made.first_seq,

@@ -65,6 +65,9 @@ impl Step<'_> {
     }
 
     fn terminal(&mut self, outcome: Outcome) {
+        if outcome.status == TurnStatus::RolledBack {
+            self.forget_files();
+        }
         let kind = match outcome.status {
             TurnStatus::Completed => EventType::TurnCompleted,
             TurnStatus::Cancelled => EventType::TurnCancelled,

@@ -34,7 +34,7 @@ use crate::model::call::CallStatus;
 use crate::model::event::EventType;
 use crate::model::id::CallId;
 use crate::model::record::{NewEvent, Writes};
-use crate::model::session::SessionStatus;
+use crate::model::session::{RequiredAction, SessionStatus};
 use crate::model::turn::TurnStatus;
 
 pub struct Step<'a> {
@@ -156,8 +156,12 @@ impl<'a> Step<'a> {
             .state
             .pending()
             .map(|approval| {
-                json!({"type": "approval", "id": approval.id, "turn_id": approval.turn_id,
-                    "summary": approval.title, "expires_at": approval.expires_at})
+                RequiredAction::approval(
+                    approval.id,
+                    approval.turn_id,
+                    approval.title.clone(),
+                    approval.expires_at,
+                )
             })
             .collect();
         let state = json!({"status": session.status, "required_actions": actions,

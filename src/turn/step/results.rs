@@ -10,6 +10,7 @@ use crate::model::id::CallId;
 use crate::model::message::{Part, Role};
 use crate::model::record::MessageRecord;
 use crate::tool::Done;
+use crate::tool::file_views::{self, FileNews};
 
 impl Step<'_> {
     /// Stores what calls gave back, and goes on.
@@ -45,6 +46,7 @@ impl Step<'_> {
         if let Some(call) = self.call_mut(id) {
             call.exit_code = done.exit_code;
         }
+        self.saw_files(id, &done.writes.files);
         let (status, kind) = match (done.survived, done.cancelled, done.failed) {
             (true, ..) => (CallStatus::Unknown, EventType::ToolCallUnknown),
             (false, true, _) => (CallStatus::Cancelled, EventType::ToolCallCancelled),
@@ -57,6 +59,24 @@ impl Step<'_> {
             let event = self.event(EventType::TodoUpdated, json!({"todos": todos}));
             self.writes.events.push(event);
             self.state.session.todo = todo;
+        }
+    }
+
+    /// Notes what the call saw of files; calls of other tools begin the count of
+    /// repeated reads anew.
+    fn saw_files(&mut self, id: CallId, news: &[FileNews]) {
+        let Some(call) = self.state.call(id) else { return };
+        if let Some(seen) = file_views::after_call(&self.state.session.seen_files, &call.name, news) {
+            self.state.session.seen_files.clone_from(&seen);
+            self.writes.seen_files = Some(seen);
+        }
+    }
+
+    /// The model is no longer shown what it has read so far.
+    pub(super) fn forget_files(&mut self) {
+        if !self.state.session.seen_files.is_empty() {
+            self.state.session.seen_files.clear();
+            self.writes.seen_files = Some(String::new());
         }
     }
 

@@ -10,6 +10,7 @@ use crate::model::event::EventType;
 use crate::model::id::CallId;
 use crate::model::problem::Problem;
 use crate::model::usage::Spent;
+use crate::turn::next::{Next, next};
 
 impl Step<'_> {
     /// This process goes on with the turn. Calls that were running: those that
@@ -53,8 +54,11 @@ impl Step<'_> {
         let data = json!({"attempt": attempt, "delay_ms": delay, "error": error});
         let event = self.event(EventType::ModelRetrying, data);
         self.writes.events.push(event);
-        if let Some(spent) = spent {
-            self.spend(spent);
+        let Some(spent) = spent else { return };
+        self.spend(spent);
+        // The request is made already: what follows is the next try of it, or
+        // something else.
+        if !matches!(next(&self.state, self.world.rules.max_steps), Next::CallModel { .. }) {
             self.settle();
         }
     }

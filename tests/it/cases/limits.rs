@@ -112,6 +112,7 @@ async fn sized(web: &Web, path: &str, bytes: usize, chunked: bool) -> Answer {
 fn fc_073_a_body_over_the_limit_is_refused_alike_however_it_comes() {
     on_both(async |mut place| {
         place.config.server.max_body_bytes = 2_000_000;
+        place.config.server.max_input_chars = 4_000_000;
         let web = place.serve().await;
         let session = web.session().await;
         let path = format!("{session}/turns?wait=20");

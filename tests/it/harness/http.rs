@@ -41,7 +41,12 @@ impl Place {
         let state = ApiState::new(&self.config, server.engine.clone(), tasks.clone(), closing.clone()).unwrap();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let serving = tokio::spawn(listen::serve(listener, router(state), closing.clone()));
+        let serving = tokio::spawn(listen::serve(
+            listener,
+            router(state),
+            closing.clone(),
+            self.config.server.write_timeout,
+        ));
         Web {
             server,
             address,

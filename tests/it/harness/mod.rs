@@ -99,6 +99,11 @@ impl Place {
         }
     }
 
+    /// Where the rows are, unless they are in the data directory.
+    pub fn postgres_url(&self) -> Option<&str> {
+        self.database.as_deref()
+    }
+
     pub fn is_postgres(&self) -> bool {
         self.database.is_some()
     }
@@ -144,6 +149,7 @@ pub fn new_session() -> CreateSession {
         toolsets: ToolsetSelection::default(),
         environment: EnvironmentSpec::default(),
         approvals: ApprovalPolicy::default(),
+        sampling: Default::default(),
         metadata: Default::default(),
     }
 }

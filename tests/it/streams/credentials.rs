@@ -130,6 +130,10 @@ async fn a_key_or_token_that_expires_takes_its_streams_along() {
         web.stream(web.bare(Method::GET, &with_token)).await,
     ];
     let mut others = owner.stream(&web, "/v1/stream").await;
+    for events in open.iter_mut().chain([&mut others]) {
+        // A heartbeat is counted from the frame before it.
+        events.until("stream.hello").await;
+    }
     place.clock.step(Duration::from_millis(59_999));
     for events in open.iter_mut().chain([&mut others]) {
         events.until("heartbeat").await;

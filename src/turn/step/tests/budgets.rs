@@ -9,13 +9,13 @@ use crate::model::approval::{ApprovalKind, ApprovalStatus, Choice, OnAsk, OnExpi
 use crate::model::budget::{Budget, BudgetScope, BudgetUnit, Ceiling};
 use crate::model::event::EventType;
 use crate::model::record::Writes;
-use crate::model::turn::{StopReason, TurnStatus};
+use crate::model::turn::{CancelReason, StopReason, TurnStatus};
 use crate::model::usage::{Prices, Spent, TokenUsage};
 use crate::provider::{Answer, Call, Finish};
-use crate::turn::next::{Next, next};
+use crate::turn::next::{Next, Outcome, next};
 
 /// A budget of the turn in tokens.
-async fn bounded(limit: u64) -> Game {
+pub(super) async fn bounded(limit: u64) -> Game {
     let mut game = Game::new().await;
     let (scope, unit) = (BudgetScope::Turn, BudgetUnit::Tokens);
     game.rules.budgets.ceilings = vec![Ceiling { scope, unit, limit }];
@@ -221,6 +221,20 @@ async fn an_answer_that_cannot_be_used_is_paid_for_and_may_be_the_last() {
         "another 50 would cross the line"
     );
     assert_eq!((game.state.turn.usage.steps, game.state.turn.progress.steps), (2, 0));
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_too_late_is_paid_for() {
+    let mut game = Game::new().await;
+    let spent = Spent::in_turn("m", tokens(20, 3), &Prices::default());
+    let writes = game.step(|step| {
+        step.spend(spent);
+        step.end(Outcome::stopped(CancelReason::CancelledByUser), Vec::new(), None);
+    });
+    assert_eq!((writes.usage.len(), game.state.session.usage.input_tokens), (1, 20));
+    let told = kinds(&writes);
+    let told = told.iter().filter(|kind| **kind == EventType::UsageUpdated);
+    assert_eq!(told.count(), 1);
 }
 
 #[tokio::test]

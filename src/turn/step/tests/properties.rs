@@ -5,9 +5,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::{DecisionIn, Partial};
+use super::budgets::bounded;
 use super::{Game, done, said};
 use crate::base::Id;
-use crate::model::approval::{Choice, OnExpiry};
+use crate::model::approval::{ApprovalKind, Choice, OnExpiry};
 use crate::model::call::CallStatus;
 use crate::model::id::CallId;
 use crate::model::turn::{CancelReason, TurnStatus};
@@ -28,6 +29,8 @@ enum Happening {
     Cancel,
     /// No new work is begun, or it is again.
     Drain(bool),
+    /// Others use up what is left of a budget.
+    OthersSpend,
 }
 
 fn happening() -> impl Strategy<Value = Happening> {
@@ -40,6 +43,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         2 => Just(Happening::TakeOver),
         1 => Just(Happening::Cancel),
         1 => any::<bool>().prop_map(Happening::Drain),
+        1 => Just(Happening::OthersSpend),
     ]
 }
 
@@ -66,8 +70,10 @@ fn running(game: &Game) -> Vec<CallId> {
 /// Makes it happen where the engine could; elsewhere nothing does.
 fn happen(game: &mut Game, happening: Happening, number: usize) {
     let runs = game.state.turn.status == TurnStatus::Running;
+    // Who took a turn over while draining asks no model.
+    let asks = runs && game.state.turn.owner.is_some();
     match happening {
-        Happening::Answer(calls) if runs && matches!(next(&game.state, 90), Next::CallModel { .. }) => {
+        Happening::Answer(calls) if asks && matches!(next(&game.state, 90), Next::CallModel { .. }) => {
             let calls: Vec<_> = calls
                 .into_iter()
                 .enumerate()
@@ -83,7 +89,7 @@ fn happen(game: &mut Game, happening: Happening, number: usize) {
             if let Some(id) = running(game).get(place).copied() {
                 let writes = ToolWrites {
                     cwd: moves.then(|| format!("/data/work/{number}")),
-                    todo: None,
+                    ..ToolWrites::default()
                 };
                 game.step(|step| step.results(vec![(id, Done { writes, ..done("r") })]));
             }
@@ -95,8 +101,13 @@ fn happen(game: &mut Game, happening: Happening, number: usize) {
         }
         // Also answers to what is settled already.
         Happening::Decide(place, choice, stop_turn) if !game.state.turn.status.is_terminal() => {
-            if let Some(id) = game.state.approvals.iter().rev().nth(place).map(|approval| approval.id) {
-                let choice = [Choice::Once, Choice::Session, Choice::Always, Choice::Deny][usize::from(choice)];
+            let asked = game.state.approvals.iter().rev().nth(place);
+            if let Some((id, kind)) = asked.map(|approval| (approval.id, approval.kind)) {
+                let choices = match kind {
+                    ApprovalKind::ToolCall => [Choice::Once, Choice::Session, Choice::Always, Choice::Deny],
+                    ApprovalKind::Budget => [Choice::GrantMore, Choice::GrantMore, Choice::GrantMore, Choice::Stop],
+                };
+                let choice = choices[usize::from(choice)];
                 let stop_turn = stop_turn && choice == Choice::Deny;
                 let decision = DecisionIn {
                     choice,
@@ -111,6 +122,11 @@ fn happen(game: &mut Game, happening: Happening, number: usize) {
         Happening::Expire(place) if !game.state.turn.status.is_terminal() => {
             if let Some(id) = game.state.approvals.iter().rev().nth(place).map(|approval| approval.id) {
                 game.step(|step| step.expire(id));
+            }
+        }
+        Happening::OthersSpend => {
+            for budget in &mut game.state.budgets {
+                budget.spent = budget.limit;
             }
         }
         Happening::TakeOver if runs => {
@@ -146,7 +162,9 @@ fn finish(game: &mut Game) {
             TurnStatus::Waiting => happen(game, Happening::Decide(0, 3, false), number),
             _ if !running(game).is_empty() => happen(game, Happening::Results, number),
             _ => match next(&game.state, 90) {
-                Next::CallModel { .. } => happen(game, Happening::Answer(Vec::new()), number),
+                Next::CallModel { .. } if game.state.turn.owner.is_some() => {
+                    happen(game, Happening::Answer(Vec::new()), number);
+                }
                 _ => happen(game, Happening::TakeOver, number),
             },
         }
@@ -176,7 +194,7 @@ proptest! {
         halt in any::<bool>(),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let mut game = runtime.block_on(Game::new());
+        let mut game = runtime.block_on(bounded(1000));
         game.rules.on_expiry = if halt { OnExpiry::Halt } else { OnExpiry::Deny };
         let owner = game.owner;
         for (number, happening) in happenings.into_iter().enumerate() {
