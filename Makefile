@@ -5,7 +5,7 @@ PROFILE ?= dev
 CARGO ?= cargo
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint openapi check-openapi
+.PHONY: help run test bench lint openapi check-openapi
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -17,6 +17,9 @@ run: ## build and start the server on 127.0.0.1:8642, SQLite in ./data; ARGS="â€
 
 test: ## every test, on SQLite and PostgreSQL; ARGS="â€¦" go to the test runner
 	@scripts/test --locked $(ARGS)
+
+bench: ## measure the release build on both stores (minutes to build, minutes to run); ARGS="--quick" to try
+	@scripts/bench $(ARGS)
 
 lint: ## formatting and clippy, warnings are errors
 	$(CARGO) fmt --check

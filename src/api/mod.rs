@@ -26,6 +26,7 @@ mod request_id;
 mod security;
 mod sse;
 pub mod state;
+mod surface;
 mod text;
 mod viewer;
 mod wait;
@@ -39,7 +40,6 @@ use axum::response::{IntoResponse, Response};
 use http::header::AUTHORIZATION;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::sensitive_headers::SetSensitiveRequestHeadersLayer;
-use utoipa_axum::router::OpenApiRouter;
 
 use crate::model::problem::ProblemCode;
 
@@ -48,8 +48,8 @@ use state::ApiState;
 
 /// The whole HTTP surface. Layers apply from the last to the first.
 pub fn router(state: ApiState) -> Router {
-    let (routes, _) = surface().split_for_parts();
-    routes
+    native::routes()
+        .into_router()
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
         .layer(CatchPanicLayer::custom(panicked))
@@ -66,12 +66,7 @@ pub fn router(state: ApiState) -> Router {
 
 /// The OpenAPI document of the native surface.
 pub fn document() -> utoipa::openapi::OpenApi {
-    let (_, document) = surface().split_for_parts();
-    describe::complete(document)
-}
-
-fn surface() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::with_openapi(describe::about()).merge(native::routes())
+    describe::complete(native::routes().document(describe::about()))
 }
 
 async fn no_such_path() -> Failure {

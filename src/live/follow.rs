@@ -178,15 +178,10 @@ impl Follower {
     /// Reads the log after the cursor. `false` when the session is gone.
     async fn read(&mut self) -> Result<bool, StoreError> {
         let (session, turn, after) = (self.follow.session, self.follow.turn, self.cursor.seq);
-        let read = self.follow.scope.read(move |mut rows| {
-            Box::pin(async move {
-                let Some(record) = rows.session_record(session).await? else {
-                    return Ok(None);
-                };
-                let events = rows.events_and_gap(session, turn, after, PAGE).await?;
-                Ok(events.map(|(events, gap)| (record.head_seq, events, gap)))
-            })
-        });
+        let read = self
+            .follow
+            .scope
+            .read(move |mut rows| Box::pin(async move { rows.log(session, turn, after, PAGE).await }));
         let Some((head_seq, events, gap)) = read.await? else {
             return Ok(false);
         };

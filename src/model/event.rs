@@ -127,6 +127,11 @@ impl EventType {
         serde_json::from_value(serde_json::Value::String(name.to_owned())).ok()
     }
 
+    /// Its body is the session.
+    pub fn shows_session(self) -> bool {
+        matches!(self, Self::SessionCreated | Self::SessionUpdated | Self::SessionStatus)
+    }
+
     /// The last event of a turn.
     pub fn ends_turn(self) -> bool {
         matches!(

@@ -121,18 +121,25 @@ impl Rows<'_> {
     }
 
     /// Approvals by id, for rendering events.
-    pub(super) async fn approvals_by_id(&mut self, ids: &[ApprovalId]) -> Result<Vec<Approval>, StoreError> {
-        const SQL: &str = "
+    pub(super) async fn approvals_by_id(
+        &mut self,
+        session: SessionId,
+        ids: &[ApprovalId],
+    ) -> Result<Vec<Approval>, StoreError> {
+        const SQLITE: &str = "
             select session_id, turn_id, call_id, approval_id, kind, status, batch_id, batch_index, tool, title,
                 arguments, cwd, backend, findings, choices, digest, requester, reviewer, requested_at, expires_at,
                 on_expiry, decision
-            from approval where tenant_id = $1 and approval_id = $2";
-        let mut found = Vec::with_capacity(ids.len());
-        for id in ids {
-            let row = self.conn.row(SQL, &[self.tenant.into(), (*id).into()]).await?;
-            found.extend(row.as_ref().map(approval).transpose()?);
-        }
-        Ok(found)
+            from approval where tenant_id = $1 and +session_id = $2
+                and approval_id in (select value from json_each($3))";
+        const POSTGRES: &str = "
+            select session_id, turn_id, call_id, approval_id, kind, status, batch_id, batch_index, tool, title,
+                arguments, cwd, backend, findings, choices, digest, requester, reviewer, requested_at, expires_at,
+                on_expiry, decision
+            from approval where tenant_id = $1 and session_id = $2
+                and approval_id in (select json_array_elements_text($3::json))";
+        let rows = self.by_ids([SQLITE, POSTGRES], session, ids).await?;
+        rows.iter().map(approval).collect()
     }
 }
 

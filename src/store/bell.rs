@@ -1,6 +1,7 @@
 //! Who waits for news of a session, within this process. A ring says "look at
-//! the log again" and carries nothing; it is never lost between subscribing and
-//! waiting, and several rings may arrive as one. Only the commit path rings.
+//! the log again" and up to which event, so that who knows that much need not;
+//! it is never lost between subscribing and waiting, and several rings may arrive
+//! as one. Only the commit path rings.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,6 +11,21 @@ use tokio::sync::watch;
 use crate::model::id::SessionId;
 
 use super::notices::{Notice, Notices};
+/// What a transaction rings for once it is committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// The log reaches up to this event now.
+    Events(i64),
+    /// Something that no event tells: a cancel, a removal.
+    Other,
+}
+
+/// All rings of a session in short.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Rung {
+    head_seq: i64,
+    others: u64,
+}
 
 /// A cheap handle; clones ring the same bell.
 #[derive(Clone, Debug)]
@@ -18,7 +34,7 @@ pub struct Bell(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     /// One channel for each session that somebody listens to.
-    sessions: Mutex<HashMap<SessionId, watch::Sender<()>>>,
+    sessions: Mutex<HashMap<SessionId, watch::Sender<Rung>>>,
     any: watch::Sender<()>,
     audits: watch::Sender<()>,
     notices: Notices,
@@ -27,7 +43,7 @@ struct Shared {
 /// What one commit has to say.
 #[derive(Debug, Default)]
 pub(super) struct Rings {
-    pub(super) sessions: Vec<SessionId>,
+    pub(super) sessions: Vec<(SessionId, News)>,
     pub(super) notices: Vec<Notice>,
     /// The audit trail grew.
     pub(super) audited: bool,
@@ -38,7 +54,9 @@ pub(super) struct Rings {
 pub struct BellReceiver {
     session: SessionId,
     /// `None` only while it is dropped.
-    receiver: Option<watch::Receiver<()>>,
+    receiver: Option<watch::Receiver<Rung>>,
+    /// Those without a number that were heard.
+    others: u64,
     bell: Bell,
 }
 
@@ -59,10 +77,12 @@ impl Bell {
         let receiver = self
             .sessions()
             .entry(session)
-            .or_insert_with(|| watch::channel(()).0)
+            .or_insert_with(|| watch::channel(Rung::default()).0)
             .subscribe();
+        let others = receiver.borrow().others;
         BellReceiver {
             session,
+            others,
             receiver: Some(receiver),
             bell: self.clone(),
         }
@@ -91,15 +111,18 @@ impl Bell {
         }
     }
 
-    pub(super) fn ring(&self, sessions: &[SessionId]) {
-        if sessions.is_empty() {
+    pub(super) fn ring(&self, rings: &[(SessionId, News)]) {
+        if rings.is_empty() {
             return;
         }
         {
             let listened = self.sessions();
-            for session in sessions {
+            for (session, news) in rings {
                 if let Some(sender) = listened.get(session) {
-                    sender.send_replace(());
+                    sender.send_modify(|rung| match news {
+                        News::Events(head_seq) => rung.head_seq = rung.head_seq.max(*head_seq),
+                        News::Other => rung.others += 1,
+                    });
                 }
             }
         }
@@ -113,7 +136,7 @@ impl Bell {
 
     /// No user code runs under this lock and no state is half-made when it is
     /// released, so a poisoned one is as good as new.
-    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, watch::Sender<()>>> {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, watch::Sender<Rung>>> {
         self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -129,6 +152,22 @@ impl BellReceiver {
         };
         if !heard {
             std::future::pending::<()>().await;
+        }
+    }
+
+    /// As [`BellReceiver::changed`], but not for events up to `known`.
+    pub async fn changed_past(&mut self, known: i64) {
+        loop {
+            self.changed().await;
+            let rung = self
+                .receiver
+                .as_ref()
+                .map(|receiver| *receiver.borrow())
+                .unwrap_or_default();
+            if known < rung.head_seq || self.others != rung.others {
+                self.others = rung.others;
+                return;
+            }
         }
     }
 

@@ -3,16 +3,16 @@
 //! one fails too, as on Postgres, and the transaction cannot commit: no work
 //! goes on over a hole.
 
-use sqlx::postgres::{PgConnection, Postgres};
+use sqlx::Transaction;
+use sqlx::postgres::{PgArguments, PgConnection, Postgres};
 use sqlx::query::Query;
-use sqlx::sqlite::{Sqlite, SqliteConnection};
-use sqlx::{Database, Encode, Transaction, Type};
 
 use crate::model::id::SessionId;
 
 use super::bell::Rings;
 use super::notices::Notice;
-use super::{Arg, Kind, Row, StoreError};
+use super::sqlite_link::{Reading, SqliteLink};
+use super::{Arg, Kind, News, Row, StoreError};
 
 /// What the work of a read or a write gets.
 #[derive(Debug)]
@@ -25,8 +25,8 @@ pub struct Conn {
 #[derive(Debug)]
 pub(super) enum Link {
     /// The one writing connection; its owner opens and ends transactions.
-    SqliteWriter(Box<SqliteConnection>),
-    SqliteReader(Transaction<'static, Sqlite>),
+    SqliteWriter(Box<SqliteLink>),
+    SqliteReader(Box<Reading>),
     Postgres(Transaction<'static, Postgres>),
 }
 
@@ -42,9 +42,12 @@ impl Conn {
     /// Runs one statement; answers how many rows it changed.
     pub async fn execute(&mut self, sql: &'static str, args: &[Arg<'_>]) -> Result<u64, StoreError> {
         self.sound()?;
-        let outcome = match self.driver() {
-            Driver::Sqlite(link) => bound(sql, args).execute(link).await.map(|done| done.rows_affected()),
-            Driver::Postgres(link) => bound(sql, args).execute(link).await.map(|done| done.rows_affected()),
+        let outcome = match self.driver()? {
+            Driver::Sqlite(link) => link.execute(sql, args),
+            Driver::Postgres(link) => match bound(sql, args).execute(link).await {
+                Ok(done) => Ok(done.rows_affected()),
+                Err(error) => Err(error.into()),
+            },
         };
         self.noted(outcome)
     }
@@ -52,15 +55,14 @@ impl Conn {
     /// Runs one statement; answers its rows.
     pub async fn rows(&mut self, sql: &'static str, args: &[Arg<'_>]) -> Result<Vec<Row>, StoreError> {
         self.sound()?;
-        let outcome = match self.driver() {
-            Driver::Sqlite(link) => bound(sql, args)
-                .fetch_all(link)
-                .await
+        let outcome = match self.driver()? {
+            Driver::Sqlite(link) => link
+                .rows(sql, args)
                 .map(|rows| rows.into_iter().map(Row::Sqlite).collect()),
-            Driver::Postgres(link) => bound(sql, args)
-                .fetch_all(link)
-                .await
-                .map(|rows| rows.into_iter().map(Row::Postgres).collect()),
+            Driver::Postgres(link) => match bound(sql, args).fetch_all(link).await {
+                Ok(rows) => Ok(rows.into_iter().map(Row::Postgres).collect()),
+                Err(error) => Err(error.into()),
+            },
         };
         self.noted(outcome)
     }
@@ -80,9 +82,9 @@ impl Conn {
     }
 
     /// Remembers to ring for `session` once this transaction is committed.
-    pub fn ring(&mut self, session: SessionId) {
-        if !self.rings.sessions.contains(&session) {
-            self.rings.sessions.push(session);
+    pub fn ring(&mut self, session: SessionId, news: News) {
+        if !self.rings.sessions.contains(&(session, news)) {
+            self.rings.sessions.push((session, news));
         }
     }
 
@@ -109,12 +111,12 @@ impl Conn {
         self.link
     }
 
-    fn driver(&mut self) -> Driver<'_> {
-        match &mut self.link {
+    fn driver(&mut self) -> Result<Driver<'_>, StoreError> {
+        Ok(match &mut self.link {
             Link::SqliteWriter(link) => Driver::Sqlite(link),
-            Link::SqliteReader(link) => Driver::Sqlite(link),
+            Link::SqliteReader(reading) => Driver::Sqlite(reading.link()?),
             Link::Postgres(link) => Driver::Postgres(link),
-        }
+        })
     }
 
     fn sound(&self) -> Result<(), StoreError> {
@@ -127,25 +129,18 @@ impl Conn {
         }
     }
 
-    fn noted<T>(&mut self, outcome: Result<T, sqlx::Error>) -> Result<T, StoreError> {
+    fn noted<T>(&mut self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
         self.failed |= outcome.is_err();
-        outcome.map_err(StoreError::from)
+        outcome
     }
 }
 
 enum Driver<'a> {
-    Sqlite(&'a mut SqliteConnection),
+    Sqlite(&'a mut SqliteLink),
     Postgres(&'a mut PgConnection),
 }
 
-fn bound<'q, DB>(sql: &'static str, args: &[Arg<'_>]) -> Query<'q, DB, DB::Arguments>
-where
-    DB: Database,
-    for<'t> &'t str: Encode<'t, DB> + Type<DB>,
-    for<'t> Option<&'t str>: Encode<'t, DB> + Type<DB>,
-    for<'t> i64: Encode<'t, DB> + Type<DB>,
-    for<'t> Option<i64>: Encode<'t, DB> + Type<DB>,
-{
+fn bound<'q>(sql: &'static str, args: &[Arg<'_>]) -> Query<'q, Postgres, PgArguments> {
     args.iter().fold(sqlx::query(sql), |query, arg| match arg {
         Arg::Text(text) => query.bind(*text),
         Arg::OptText(text) => query.bind(*text),

@@ -127,6 +127,27 @@ impl From<sqlx::Error> for StoreError {
     }
 }
 
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::ffi;
+        let Some(said) = error.sqlite_error() else {
+            return Self::Database(Arc::new(error));
+        };
+        match said.extended_code {
+            ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY => {
+                // SQLite names no constraint; its message ends in the columns.
+                let message = error.to_string();
+                let columns = message.rsplit_once(": ").map_or("", |(_, columns)| columns);
+                Self::Unique(columns.to_owned())
+            }
+            // The low byte is busy, locked, no memory, read-only, interrupt, I/O,
+            // full or cannot open: not now rather than never.
+            code if matches!(code & 0xff, 5 | 6 | 7 | 8 | 9 | 10 | 13 | 14) => Self::Unavailable(Arc::new(error)),
+            _ => Self::Database(Arc::new(error)),
+        }
+    }
+}
+
 impl From<MigrateError> for StoreError {
     fn from(error: MigrateError) -> Self {
         match error {

@@ -12,13 +12,13 @@ use super::transcript::message_record;
 use super::{Arg, Row, StoreError};
 use crate::base::Timestamp;
 use crate::model::approval::Approval;
-use crate::model::call::CallStatus;
+use crate::model::call::{CallStatus, ToolCall};
 use crate::model::event::{
     ApprovalData, CallData, Event, EventBody, EventType, MessageData, SessionData, TextData, TurnData,
 };
 use crate::model::id::{ApprovalId, CallId, MessageId, SessionId, TurnId};
-use crate::model::message::Message;
-use crate::model::record::{CallRecord, TurnRecord};
+use crate::model::message::{Message, Role};
+use crate::model::record::{CallRecord, MessageRecord, TurnRecord};
 use crate::model::session::Session;
 
 /// An event as stored.
@@ -52,14 +52,51 @@ impl Rows<'_> {
         after: i64,
         limit: u32,
     ) -> Result<Option<Slice<Event>>, StoreError> {
+        match self.head_seq(session).await? {
+            Some(_) => self.kept_events(session, turn, after, limit).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// As [`Rows::events`], with the number of the session's newest event and with
+    /// the first event that is kept where events after `after` are not kept any
+    /// more. A turn's are all kept or none is.
+    pub async fn log(
+        &mut self,
+        session: SessionId,
+        turn: Option<TurnId>,
+        after: i64,
+        limit: u32,
+    ) -> Result<Option<(i64, Slice<Event>, Option<i64>)>, StoreError> {
+        let Some(head_seq) = self.head_seq(session).await? else {
+            return Ok(None);
+        };
+        let events = self.kept_events(session, turn, after, limit).await?;
+        let next = events.items.first().map(|event| event.seq);
+        let whole = match turn {
+            Some(_) => next.is_some(),
+            None => head_seq <= after || next.is_some_and(|next| next == after.saturating_add(1)),
+        };
+        let oldest = match whole {
+            true => None,
+            false => self.oldest_seq(session).await?,
+        };
+        let gap = oldest.filter(|oldest| after.saturating_add(1) < *oldest);
+        Ok(Some((head_seq, events, gap)))
+    }
+
+    async fn kept_events(
+        &mut self,
+        session: SessionId,
+        turn: Option<TurnId>,
+        after: i64,
+        limit: u32,
+    ) -> Result<Slice<Event>, StoreError> {
         const SQL: &str = "
             select seq, turn_id, type, at, data from event
             where tenant_id = $1 and session_id = $2 and seq > $3 and ($4 = 0 or turn_id = $5)
                 and seq >= (select oldest_seq from session where tenant_id = $1 and session_id = $2)
             order by seq limit $6";
-        let Some(view) = self.session(session).await? else {
-            return Ok(None);
-        };
         let args = [
             self.tenant.into(),
             session.into(),
@@ -69,34 +106,7 @@ impl Rows<'_> {
             limit.into(),
         ];
         let rows = self.conn.rows(SQL, &args).await?;
-        self.rendered(session, view, &rows).await.map(Some)
-    }
-
-    /// As [`Rows::events`], with the first event that is kept where events after
-    /// `after` are not kept any more. A turn's are all kept or none is.
-    pub async fn events_and_gap(
-        &mut self,
-        session: SessionId,
-        turn: Option<TurnId>,
-        after: i64,
-        limit: u32,
-    ) -> Result<Option<(Slice<Event>, Option<i64>)>, StoreError> {
-        let Some(events) = self.events(session, turn, after, limit).await? else {
-            return Ok(None);
-        };
-        let next = events.items.first().map(|event| event.seq);
-        let whole = match turn {
-            Some(_) => next.is_some(),
-            None => next.is_some_and(|next| next == after.saturating_add(1)),
-        };
-        let oldest = match whole {
-            true => None,
-            false => self.oldest_seq(session).await?,
-        };
-        Ok(Some((
-            events,
-            oldest.filter(|oldest| after.saturating_add(1) < *oldest),
-        )))
+        self.rendered(session, &rows).await
     }
 
     /// Events after `after` that a tenant's lists show, oldest first. `None`
@@ -113,9 +123,9 @@ impl Rows<'_> {
             where tenant_id = $1 and session_id = $2 and seq > $3
                 and (type like 'approval.%' or ($4 = 0 and type like 'session.%'))
             order by seq limit $5";
-        let Some(view) = self.session(session).await? else {
+        if self.head_seq(session).await?.is_none() {
             return Ok(None);
-        };
+        }
         let args = [
             self.tenant.into(),
             session.into(),
@@ -124,14 +134,16 @@ impl Rows<'_> {
             limit.into(),
         ];
         let rows = self.conn.rows(SQL, &args).await?;
-        self.rendered(session, view, &rows).await.map(Some)
+        self.rendered(session, &rows).await.map(Some)
     }
 
     /// Joins the bodies of events, as far as a slice holds.
-    async fn rendered(&mut self, session: SessionId, view: Session, rows: &[Row]) -> Result<Slice<Event>, StoreError> {
+    async fn rendered(&mut self, session: SessionId, rows: &[Row]) -> Result<Slice<Event>, StoreError> {
         let mut stored: Vec<Stored> = rows.iter().map(stored).collect::<Result<_, _>>()?;
         let mut bodies = self.bodies(session, &stored).await?;
-        bodies.session = Some(view);
+        if stored.iter().any(|event| event.kind.shows_session()) {
+            bodies.session = self.session(session).await?;
+        }
         let cut = bodies.fits < stored.len();
         stored.truncate(bodies.fits);
         let render = |event| bodies.render(session, event);
@@ -140,37 +152,43 @@ impl Rows<'_> {
     }
 
     /// Loads bodies until the slice is full; `fits` says for how many events.
+    /// In small steps, so that large ones are not all in memory before that.
     async fn bodies(&mut self, session: SessionId, events: &[Stored]) -> Result<Bodies, StoreError> {
+        const STEP: usize = 16;
         let mut bodies = Bodies::default();
         let mut bytes = 0;
-        for event in events {
-            if slice::BYTES < bytes {
-                break;
+        for step in events.chunks(STEP) {
+            self.load(session, step, &mut bodies).await?;
+            for event in step {
+                if slice::BYTES < bytes {
+                    return Ok(bodies);
+                }
+                bodies.fits += 1;
+                bytes += bodies.weight(event);
             }
-            bodies.fits += 1;
-            if let Some(id) = id_in(&event.data, "turn_id").filter(|id| !bodies.turns.contains_key(id)) {
-                bodies
-                    .turns
-                    .extend(self.turn(session, id).await?.map(|turn| (id, turn)));
-            }
-            if let Some(id) = id_in(&event.data, "message_id").filter(|id| !bodies.messages.contains_key(id)) {
-                bodies
-                    .messages
-                    .extend(self.message(session, id).await?.map(|message| (id, message)));
-            }
-            if let Some(id) = id_in(&event.data, "call_id").filter(|id| !bodies.calls.contains_key(id)) {
-                let found = self.calls_with_results(session, &[id]).await?;
-                bodies.calls.extend(found.into_iter().map(|call| (id, call)));
-            }
-            if let Some(id) = id_in(&event.data, "approval_id").filter(|id| !bodies.approvals.contains_key(id)) {
-                let found = self.approvals_by_id(&[id]).await?;
-                bodies
-                    .approvals
-                    .extend(found.into_iter().map(|approval| (id, approval)));
-            }
-            bytes += bodies.weight(event);
         }
         Ok(bodies)
+    }
+
+    /// The bodies of these events, each kind in one statement.
+    async fn load(&mut self, session: SessionId, events: &[Stored], bodies: &mut Bodies) -> Result<(), StoreError> {
+        let turns = named_in(events, "turn_id", &bodies.turns);
+        for turn in self.turns_by_id(session, &turns).await? {
+            bodies.turns.insert(turn.turn_id, turn);
+        }
+        let messages = named_in(events, "message_id", &bodies.messages);
+        for message in self.messages_by_id(session, &messages).await? {
+            bodies.messages.insert(message.id, message);
+        }
+        let calls = named_in(events, "call_id", &bodies.calls);
+        for (call, result) in self.calls_with_results(session, &calls).await? {
+            bodies.calls.insert(call.call_id, (call, result));
+        }
+        let approvals = named_in(events, "approval_id", &bodies.approvals);
+        for approval in self.approvals_by_id(session, &approvals).await? {
+            bodies.approvals.insert(approval.id, approval);
+        }
+        Ok(())
     }
 
     /// The event that put a message on a running turn, and that turn; `id` is of
@@ -198,25 +216,52 @@ impl Rows<'_> {
     }
 
     async fn message(&mut self, session: SessionId, id: MessageId) -> Result<Option<Message>, StoreError> {
-        const MESSAGE: &str = "
-            select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at, steered
-            from message where tenant_id = $1 and message_id = $2";
-        let Some(row) = self.conn.row(MESSAGE, &[self.tenant.into(), id.into()]).await? else {
-            return Ok(None);
-        };
-        let record = message_record(&row)?;
-        // As of the message: proposed, nothing started.
-        let fresh = self
-            .calls_of_message(session, &record)
-            .await?
-            .into_iter()
-            .map(|mut call| {
-                call.status = CallStatus::Proposed;
-                (call.exit_code, call.started_at, call.finished_at) = (None, None, None);
-                call.view(None)
-            });
-        Ok(Some(record.view(fresh.collect())))
+        Ok(self.messages_by_id(session, &[id]).await?.pop())
     }
+
+    /// Messages as of their event: calls proposed, nothing started.
+    async fn messages_by_id(&mut self, session: SessionId, ids: &[MessageId]) -> Result<Vec<Message>, StoreError> {
+        const SQLITE: &str = "
+            select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at,
+                steered
+            from message where tenant_id = $1 and +session_id = $2
+                and message_id in (select value from json_each($3))";
+        const POSTGRES: &str = "
+            select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at,
+                steered
+            from message where tenant_id = $1 and session_id = $2
+                and message_id in (select json_array_elements_text($3::json))";
+        let rows = self.by_ids([SQLITE, POSTGRES], session, ids).await?;
+        let records: Vec<MessageRecord> = rows.iter().map(message_record).collect::<Result<_, _>>()?;
+        let callers = records.iter().filter(|record| record.role == Role::Assistant);
+        let callers: Vec<MessageId> = callers.map(|record| record.message_id).collect();
+        let mut calls: HashMap<MessageId, Vec<ToolCall>> = HashMap::new();
+        for mut call in self.calls_of_messages(session, &callers).await? {
+            call.status = CallStatus::Proposed;
+            (call.exit_code, call.started_at, call.finished_at) = (None, None, None);
+            calls.entry(call.message_id).or_default().push(call.view(None));
+        }
+        let view = |record: MessageRecord| {
+            let own = calls.remove(&record.message_id).unwrap_or_default();
+            record.view(own)
+        };
+        Ok(records.into_iter().map(view).collect())
+    }
+}
+
+/// Ids under `key` in these events of which nothing is known yet.
+fn named_in<K: crate::base::id::Kind, V>(
+    events: &[Stored],
+    key: &str,
+    known: &HashMap<crate::base::Id<K>, V>,
+) -> Vec<crate::base::Id<K>> {
+    let mut ids = Vec::new();
+    for id in events.iter().filter_map(|event| id_in(&event.data, key)) {
+        if !known.contains_key(&id) && !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    ids
 }
 
 impl Bodies {

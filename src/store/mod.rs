@@ -11,6 +11,7 @@ pub mod approvals;
 pub mod audit;
 mod audit_export;
 mod bell;
+mod bulk;
 pub mod chain_across_tenants;
 pub mod claims_across_tenants;
 mod conn;
@@ -38,6 +39,7 @@ mod session_list;
 pub mod sessions;
 mod slice;
 mod sqlite;
+mod sqlite_link;
 mod sqlite_writer;
 pub mod tenants;
 #[cfg(test)]
@@ -61,7 +63,7 @@ use crate::model::id::TenantId;
 
 pub use admission::Executing;
 pub use audit_export::AuditExport;
-pub use bell::{Bell, BellReceiver};
+pub use bell::{Bell, BellReceiver, News};
 pub use conn::Conn;
 pub use error::{Cause, StoreError};
 pub use notices::{Change, Missed, Notice, NoticeReceiver, Notices};
@@ -72,6 +74,7 @@ pub use row::{Arg, Row};
 pub use scope::{Rows, Scope};
 pub use session_list::{Archived, SessionFilter};
 pub use slice::Slice;
+pub use turns::Standing;
 
 /// Where the rows live.
 #[derive(Clone, Debug)]
@@ -122,7 +125,7 @@ enum Backend {
 impl Backend {
     async fn reader(&self, wall: Wall) -> Result<Conn, StoreError> {
         match self {
-            Backend::Sqlite(database) => database.reader().await,
+            Backend::Sqlite(database) => database.reader(),
             Backend::Postgres(database) => database.reader(wall).await,
         }
     }

@@ -2,16 +2,17 @@
 //! and bigint on both databases; ids, instants and JSON are made from those
 //! here. What does not decode is a corrupt row, never a panic.
 
+use rusqlite::types::Value;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use sqlx::postgres::PgRow;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{ColumnIndex, Database, Decode, Type};
+use sqlx::postgres::{PgRow, Postgres};
+use sqlx::{Decode, Row as _, Type};
 
 use crate::base::id::Kind as IdKind;
 use crate::base::{Id, Timestamp};
 
 use super::StoreError;
+use super::sqlite_link::SqliteRow;
 
 /// One bound value, in the order of `$1`, `$2`, ….
 #[derive(Clone, Debug)]
@@ -118,39 +119,50 @@ pub enum Row {
 
 impl Row {
     pub fn text(&self, column: &str) -> Result<String, StoreError> {
-        match self {
-            Row::Sqlite(row) => decoded(row, column),
-            Row::Postgres(row) => decoded(row, column),
-        }
+        self.str(column).map(str::to_owned)
     }
 
     pub fn opt_text(&self, column: &str) -> Result<Option<String>, StoreError> {
+        Ok(self.opt_str(column)?.map(str::to_owned))
+    }
+
+    /// The text as the row holds it.
+    pub fn str(&self, column: &str) -> Result<&str, StoreError> {
+        self.opt_str(column)?.ok_or_else(|| unlike(column, "null"))
+    }
+
+    pub fn opt_str(&self, column: &str) -> Result<Option<&str>, StoreError> {
         match self {
-            Row::Sqlite(row) => decoded(row, column),
             Row::Postgres(row) => decoded(row, column),
+            Row::Sqlite(row) => match value(row, column)? {
+                Value::Null => Ok(None),
+                Value::Text(text) => Ok(Some(text)),
+                _ => Err(unlike(column, "no text")),
+            },
         }
     }
 
     pub fn int(&self, column: &str) -> Result<i64, StoreError> {
-        match self {
-            Row::Sqlite(row) => decoded(row, column),
-            Row::Postgres(row) => decoded(row, column),
-        }
+        self.opt_int(column)?.ok_or_else(|| unlike(column, "null"))
     }
 
     pub fn opt_int(&self, column: &str) -> Result<Option<i64>, StoreError> {
         match self {
-            Row::Sqlite(row) => decoded(row, column),
             Row::Postgres(row) => decoded(row, column),
+            Row::Sqlite(row) => match value(row, column)? {
+                Value::Null => Ok(None),
+                Value::Integer(number) => Ok(Some(*number)),
+                _ => Err(unlike(column, "no whole number")),
+            },
         }
     }
 
     pub fn id<K: IdKind>(&self, column: &str) -> Result<Id<K>, StoreError> {
-        parsed_id(column, &self.text(column)?)
+        parsed_id(column, self.str(column)?)
     }
 
     pub fn opt_id<K: IdKind>(&self, column: &str) -> Result<Option<Id<K>>, StoreError> {
-        self.opt_text(column)?.map(|text| parsed_id(column, &text)).transpose()
+        self.opt_str(column)?.map(|text| parsed_id(column, text)).transpose()
     }
 
     pub fn timestamp(&self, column: &str) -> Result<Timestamp, StoreError> {
@@ -162,22 +174,25 @@ impl Row {
     }
 
     pub fn json<T: DeserializeOwned>(&self, column: &str) -> Result<T, StoreError> {
-        parsed_json(column, &self.text(column)?)
+        parsed_json(column, self.str(column)?)
     }
 
     pub fn opt_json<T: DeserializeOwned>(&self, column: &str) -> Result<Option<T>, StoreError> {
-        self.opt_text(column)?
-            .map(|text| parsed_json(column, &text))
-            .transpose()
+        self.opt_str(column)?.map(|text| parsed_json(column, text)).transpose()
     }
 }
 
-fn decoded<'r, R, T>(row: &'r R, column: &str) -> Result<T, StoreError>
+fn value<'r>(row: &'r SqliteRow, column: &str) -> Result<&'r Value, StoreError> {
+    row.get(column).ok_or_else(|| unlike(column, "absent"))
+}
+
+fn unlike(column: &str, what: &str) -> StoreError {
+    StoreError::corrupt(format!("column `{column}`: {what}"))
+}
+
+fn decoded<'r, T>(row: &'r PgRow, column: &str) -> Result<T, StoreError>
 where
-    R: sqlx::Row,
-    T: Decode<'r, R::Database> + Type<R::Database>,
-    for<'c> &'c str: ColumnIndex<R>,
-    R::Database: Database,
+    T: Decode<'r, Postgres> + Type<Postgres>,
 {
     row.try_get(column)
         .map_err(|error| StoreError::corrupt(format!("column `{column}`: {error}")))

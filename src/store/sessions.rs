@@ -3,7 +3,7 @@
 
 use super::notices::{Change, Notice};
 use super::scope::Rows;
-use super::{Arg, Row, StoreError};
+use super::{Arg, News, Row, StoreError};
 use crate::base::Timestamp;
 use crate::model::id::SessionId;
 use crate::model::record::SessionRecord;
@@ -124,6 +124,17 @@ impl Rows<'_> {
         row.map(|row| self.record(&row)).transpose()
     }
 
+    /// The number of a session's newest event; absent, foreign and deleted
+    /// sessions are `None`.
+    pub async fn head_seq(&mut self, id: SessionId) -> Result<Option<i64>, StoreError> {
+        const SQL: &str = "
+            select head_seq from session
+            where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null";
+        let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
+        let row = self.conn.row(SQL, &args).await?;
+        row.map(|row| row.int("head_seq")).transpose()
+    }
+
     /// Writes back what the lock's holder changed. What the session has seen of
     /// files is long, so it is only written when it is `seen_files`.
     pub(super) async fn write_session(
@@ -222,7 +233,7 @@ impl Rows<'_> {
                 change: Change::Deleted,
             });
         }
-        self.conn.ring(id);
+        self.conn.ring(id, News::Other);
         Ok(())
     }
 

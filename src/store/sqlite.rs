@@ -3,33 +3,29 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::Arc;
 
 use sqlx::migrate::Migrator;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions, SqlitePool};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{ConnectOptions, Connection};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::conn::Link;
 use super::job::{Hooks, Job};
+use super::sqlite_link::{Readers, SqliteLink};
 use super::sqlite_writer::Writer;
 use super::{Conn, StoreError, lock};
 
 pub(super) static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
 
-/// Two for each core of a small machine; a read takes well under a millisecond.
-const READERS: u32 = 4;
-/// Only a foreign tool can hold the file; ours has one writer.
-const BUSY: Duration = Duration::from_secs(5);
-/// Statements of the product, all kept prepared.
-const STATEMENTS: usize = 512;
 /// Writers beyond this wait in `submit`.
 const QUEUE: usize = 256;
 
 pub(super) struct Database {
-    readers: SqlitePool,
+    readers: Arc<Readers>,
     jobs: mpsc::Sender<Job>,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -38,37 +34,23 @@ pub(super) struct Database {
 impl Database {
     pub(super) async fn open(path: &Path, hooks: Hooks) -> Result<Self, StoreError> {
         let held = prepared_files(path)?;
-        let options = SqliteConnectOptions::new()
-            .filename(path)
-            .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Full)
-            .foreign_keys(true)
-            .busy_timeout(BUSY)
-            .statement_cache_capacity(STATEMENTS)
-            .disable_statement_logging();
-        let mut link = options.connect().await?;
-        migrated(&mut link).await?;
-
-        let readers = SqlitePoolOptions::new()
-            .max_connections(READERS)
-            .acquire_timeout(BUSY)
-            .test_before_acquire(false)
-            .max_lifetime(None)
-            .idle_timeout(None)
-            .connect_lazy_with(options.clone().pragma("query_only", "on"));
+        migrated(path).await?;
+        let link = SqliteLink::writer(path)?;
         let (jobs, queue) = mpsc::channel(QUEUE);
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        tasks.spawn(Writer::new(link, options, queue, stop.clone(), hooks, held).run());
+        let writer = Writer::new(link, path.to_owned(), queue, stop.clone(), hooks, held);
+        let runtime = Handle::current();
+        tasks.spawn_blocking(move || runtime.block_on(writer.run()));
         Ok(Self {
-            readers,
+            readers: Readers::new(path),
             jobs,
             stop,
             tasks,
         })
     }
 
-    pub(super) async fn reader(&self) -> Result<Conn, StoreError> {
-        Ok(Conn::new(Link::SqliteReader(self.readers.begin().await?)))
+    pub(super) fn reader(&self) -> Result<Conn, StoreError> {
+        Ok(Conn::new(Link::SqliteReader(Box::new(self.readers.begin()?))))
     }
 
     pub(super) async fn submit(&self, job: Job) -> Result<(), StoreError> {
@@ -81,7 +63,7 @@ impl Database {
     /// The writer goes last: its connection folds the write-ahead log into the
     /// file, and its end lets the lock go.
     pub(super) async fn close(&self) {
-        self.readers.close().await;
+        self.readers.close();
         self.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
@@ -99,6 +81,15 @@ fn prepared_files(path: &Path) -> Result<File, StoreError> {
     Ok(held)
 }
 
-async fn migrated(link: &mut SqliteConnection) -> Result<(), StoreError> {
-    MIGRATIONS.run(link).await.map_err(StoreError::from)
+/// The library that brings both databases up to date has connections of its own.
+async fn migrated(path: &Path) -> Result<(), StoreError> {
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .disable_statement_logging();
+    let mut link = options.connect().await?;
+    MIGRATIONS.run(&mut link).await?;
+    Ok(link.close().await?)
 }

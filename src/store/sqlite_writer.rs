@@ -1,20 +1,20 @@
-//! The one writing connection of the embedded database and the task that owns
-//! it. It takes every waiting job into one transaction, each behind a savepoint
+//! The one writing connection of the embedded database and the thread that owns
+//! it, so that nobody else waits for the disk. It takes every waiting job into one transaction, each behind a savepoint
 //! of its own, so that one fsync serves all and a failed job undoes only
 //! itself. Nobody is answered or rung before the COMMIT returned.
 
 use std::collections::VecDeque;
 use std::fs::File;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{ConnectOptions, Connection};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::bell::Rings;
 use super::conn::Link;
 use super::job::{Hooks, Job, Settle};
+use super::sqlite_link::SqliteLink;
 use super::{Conn, Fate, StoreError};
 
 /// Keeps the wait of the first job of a group short: 64 small jobs take about
@@ -23,11 +23,11 @@ const GROUP: usize = 64;
 
 pub(super) struct Writer {
     conn: Conn,
-    options: SqliteConnectOptions,
+    path: PathBuf,
     jobs: mpsc::Receiver<Job>,
     stop: CancellationToken,
     hooks: Hooks,
-    /// Held while this task lives: the file belongs to the one who writes.
+    /// Held while this thread lives: the file belongs to the one who writes.
     _lock: File,
 }
 
@@ -40,8 +40,8 @@ struct Pending {
 
 impl Writer {
     pub(super) fn new(
-        link: SqliteConnection,
-        options: SqliteConnectOptions,
+        link: SqliteLink,
+        path: PathBuf,
         jobs: mpsc::Receiver<Job>,
         stop: CancellationToken,
         hooks: Hooks,
@@ -49,7 +49,7 @@ impl Writer {
     ) -> Self {
         Self {
             conn: Conn::new(Link::SqliteWriter(Box::new(link))),
-            options,
+            path,
             jobs,
             stop,
             hooks,
@@ -81,7 +81,7 @@ impl Writer {
             }
         }
         if let Link::SqliteWriter(link) = self.conn.into_link()
-            && let Err(error) = link.close().await
+            && let Err(error) = link.close()
         {
             tracing::warn!(%error, "the database did not close cleanly; the next start recovers it");
         }
@@ -105,7 +105,7 @@ impl Writer {
                     if waiting.is_empty() {
                         Ok(())
                     } else {
-                        self.statement("release job; savepoint job").await
+                        self.next_savepoint().await
                     }
                 }
                 None => self.statement("rollback to job").await,
@@ -186,14 +186,19 @@ impl Writer {
     }
 
     async fn begin(&mut self) -> Result<(), StoreError> {
-        let Err(error) = self.statement("begin immediate; savepoint job").await else {
-            return Ok(());
-        };
-        // Whatever state the old connection is in, a new one has none.
-        tracing::warn!(%error, "the writing connection is opened anew");
-        let link = self.options.connect().await?;
-        self.conn = Conn::new(Link::SqliteWriter(Box::new(link)));
-        self.statement("begin immediate; savepoint job").await
+        if let Err(error) = self.statement("begin immediate").await {
+            // Whatever state the old connection is in, a new one has none.
+            tracing::warn!(%error, "the writing connection is opened anew");
+            let link = SqliteLink::writer(&self.path)?;
+            self.conn = Conn::new(Link::SqliteWriter(Box::new(link)));
+            self.statement("begin immediate").await?;
+        }
+        self.statement("savepoint job").await
+    }
+
+    async fn next_savepoint(&mut self) -> Result<(), StoreError> {
+        self.statement("release job").await?;
+        self.statement("savepoint job").await
     }
 
     /// A statement of the transaction itself: the work's own failures do not

@@ -1,98 +1,16 @@
-//! Message and tool-call rows: the transcript. Places are dense; the place of a
-//! call's result is reserved when the call is stored.
+//! Message and tool-call rows as they are read: the transcript. Places are dense;
+//! the place of a call's result is reserved when the call is stored. They are
+//! written by `bulk`.
 
 use super::scope::Rows;
 use super::sessions::named;
 use super::slice::{self, Slice};
 use super::{Arg, Row, StoreError};
-use crate::model::id::{CallId, SessionId, TurnId};
+use crate::model::id::{CallId, MessageId, SessionId, TurnId};
 use crate::model::message::{Message, Role};
-use crate::model::record::{CallRecord, MessageRecord, SessionRecord};
+use crate::model::record::{CallRecord, MessageRecord};
 
 impl Rows<'_> {
-    pub(super) async fn add_message(
-        &mut self,
-        session: &SessionRecord,
-        message: &MessageRecord,
-    ) -> Result<(), StoreError> {
-        const SQL: &str = "
-            insert into message (tenant_id, session_id, position, message_id, turn_id, role, content, reasoning,
-                finish_reason, call_id, created_at, user_id, steered)
-            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
-        let args = [
-            self.tenant.into(),
-            session.session_id.into(),
-            message.position.into(),
-            message.message_id.into(),
-            message.turn_id.into(),
-            wire_name(&message.role)?,
-            Arg::json(&message.content)?,
-            Arg::from(&message.reasoning),
-            match &message.finish_reason {
-                Some(reason) => wire_name(reason)?,
-                None => Arg::OptText(None),
-            },
-            message.call_id.into(),
-            message.created_at.into(),
-            Arg::from(&session.user_id),
-            message.steered.into(),
-        ];
-        self.conn.execute(SQL, &args).await?;
-        Ok(())
-    }
-
-    pub(super) async fn add_call(&mut self, session: &SessionRecord, call: &CallRecord) -> Result<(), StoreError> {
-        const SQL: &str = "
-            insert into tool_call (tenant_id, session_id, turn_id, call_id, message_id, batch_index, position, name,
-                provider_id, arguments_raw, arguments, edited, effect, segment, parallel, status, exit_code,
-                created_at, started_at, finished_at, user_id)
-            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)";
-        let args = [
-            self.tenant.into(),
-            session.session_id.into(),
-            call.turn_id.into(),
-            call.call_id.into(),
-            call.message_id.into(),
-            call.batch_index.into(),
-            call.position.into(),
-            Arg::from(&call.name),
-            Arg::from(&call.provider_id),
-            Arg::from(&call.arguments_raw),
-            Arg::json(&call.arguments)?,
-            Arg::opt_json(call.edited.as_ref())?,
-            wire_name(&call.effect)?,
-            call.segment.into(),
-            call.parallel.into(),
-            Arg::from(call.status.name()),
-            call.exit_code.into(),
-            call.created_at.into(),
-            call.started_at.into(),
-            call.finished_at.into(),
-            Arg::from(&session.user_id),
-        ];
-        self.conn.execute(SQL, &args).await?;
-        Ok(())
-    }
-
-    pub(super) async fn write_call(&mut self, call: &CallRecord) -> Result<(), StoreError> {
-        const SQL: &str = "
-            update tool_call set status = $3, exit_code = $4, started_at = $5, finished_at = $6, edited = $7,
-                effect = $8
-            where tenant_id = $1 and call_id = $2";
-        let args = [
-            self.tenant.into(),
-            call.call_id.into(),
-            Arg::from(call.status.name()),
-            call.exit_code.into(),
-            call.started_at.into(),
-            call.finished_at.into(),
-            Arg::opt_json(call.edited.as_ref())?,
-            wire_name(&call.effect)?,
-        ];
-        self.conn.execute(SQL, &args).await?;
-        Ok(())
-    }
-
     /// The calls of a turn's newest answer that made any, in order.
     pub async fn batch(&mut self, turn: TurnId) -> Result<Vec<CallRecord>, StoreError> {
         const SQL: &str = "
@@ -125,12 +43,16 @@ impl Rows<'_> {
                 edited, effect, segment, parallel, status, exit_code, created_at, started_at, finished_at
             from tool_call where tenant_id = $1 and session_id = $2 order by position";
         let args = [self.tenant.into(), session.into()];
-        let messages = self.conn.rows(MESSAGES, &args).await?;
+        let rows = self.conn.rows(MESSAGES, &args).await?;
+        let messages: Vec<MessageRecord> = rows.iter().map(message_record).collect::<Result<_, _>>()?;
+        // Places are dense: where calls are without a result, places are missing.
+        let last = messages.last().map_or(-1, |message| message.position);
+        let whole = i64::try_from(messages.len()).is_ok_and(|count| count == last + 1);
+        if whole && messages.iter().all(|message| message.role != Role::Tool) {
+            return Ok((messages, Vec::new()));
+        }
         let calls = self.conn.rows(CALLS, &args).await?;
-        Ok((
-            messages.iter().map(message_record).collect::<Result<_, _>>()?,
-            calls.iter().map(call_record).collect::<Result<_, _>>()?,
-        ))
+        Ok((messages, calls.iter().map(call_record).collect::<Result<_, _>>()?))
     }
 
     /// Messages after a place, oldest first, as clients see them. Stops before
@@ -218,28 +140,33 @@ impl Rows<'_> {
         rows.iter().map(|row| row.id("turn_id")).collect()
     }
 
-    /// The calls that an assistant message made, in order; other messages make
-    /// none.
-    pub(super) async fn calls_of_message(
+    /// The calls that assistant messages made, in order. SQLite keeps to the order
+    /// of a `cross join`: from the message to its turn's calls.
+    pub(super) async fn calls_of_messages(
         &mut self,
         session: SessionId,
-        message: &MessageRecord,
+        messages: &[MessageId],
     ) -> Result<Vec<CallRecord>, StoreError> {
-        const SQL: &str = "
-            select call_id, turn_id, message_id, batch_index, position, name, provider_id, arguments_raw, arguments,
-                edited, effect, segment, parallel, status, exit_code, created_at, started_at, finished_at
-            from tool_call
-            where tenant_id = $1 and session_id = $2 and position > $3 and message_id = $4 order by position";
-        if message.role != Role::Assistant {
-            return Ok(Vec::new());
-        }
-        let args = [
-            self.tenant.into(),
-            session.into(),
-            message.position.into(),
-            message.message_id.into(),
-        ];
-        self.conn.rows(SQL, &args).await?.iter().map(call_record).collect()
+        const SQLITE: &str = "
+            select c.call_id, c.turn_id, c.message_id, c.batch_index, c.position, c.name, c.provider_id,
+                c.arguments_raw, c.arguments, c.edited, c.effect, c.segment, c.parallel, c.status, c.exit_code,
+                c.created_at, c.started_at, c.finished_at
+            from message m
+            cross join tool_call c
+            where c.tenant_id = m.tenant_id and c.turn_id = m.turn_id and c.message_id = m.message_id
+                and m.tenant_id = $1 and +m.session_id = $2
+                and m.message_id in (select value from json_each($3)) order by c.position";
+        const POSTGRES: &str = "
+            select c.call_id, c.turn_id, c.message_id, c.batch_index, c.position, c.name, c.provider_id,
+                c.arguments_raw, c.arguments, c.edited, c.effect, c.segment, c.parallel, c.status, c.exit_code,
+                c.created_at, c.started_at, c.finished_at
+            from message m
+            cross join tool_call c
+            where c.tenant_id = m.tenant_id and c.turn_id = m.turn_id and c.message_id = m.message_id
+                and m.tenant_id = $1 and m.session_id = $2
+                and m.message_id in (select json_array_elements_text($3::json)) order by c.position";
+        let rows = self.by_ids([SQLITE, POSTGRES], session, messages).await?;
+        rows.iter().map(call_record).collect()
     }
 
     /// Calls by id, each with its result where it has one.
@@ -248,27 +175,29 @@ impl Rows<'_> {
         session: SessionId,
         ids: &[CallId],
     ) -> Result<Vec<(CallRecord, Option<String>)>, StoreError> {
-        const SQL: &str = "
+        const SQLITE: &str = "
             select c.call_id, c.turn_id, c.message_id, c.batch_index, c.position, c.name, c.provider_id,
                 c.arguments_raw, c.arguments, c.edited, c.effect, c.segment, c.parallel, c.status, c.exit_code,
                 c.created_at, c.started_at, c.finished_at, m.content
             from tool_call c
             left join message m on m.tenant_id = c.tenant_id and m.session_id = c.session_id
                 and m.position = c.position
-            where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3";
-        let mut found = Vec::with_capacity(ids.len());
-        for id in ids {
-            let args = [self.tenant.into(), session.into(), (*id).into()];
-            let Some(row) = self.conn.row(SQL, &args).await? else {
-                continue;
-            };
+            where c.tenant_id = $1 and +c.session_id = $2 and c.call_id in (select value from json_each($3))";
+        const POSTGRES: &str = "
+            select c.call_id, c.turn_id, c.message_id, c.batch_index, c.position, c.name, c.provider_id,
+                c.arguments_raw, c.arguments, c.edited, c.effect, c.segment, c.parallel, c.status, c.exit_code,
+                c.created_at, c.started_at, c.finished_at, m.content
+            from tool_call c
+            left join message m on m.tenant_id = c.tenant_id and m.session_id = c.session_id
+                and m.position = c.position
+            where c.tenant_id = $1 and c.session_id = $2 and c.call_id in (select json_array_elements_text($3::json))";
+        let rows = self.by_ids([SQLITE, POSTGRES], session, ids).await?;
+        let found = |row: &Row| {
             let parts: Option<Vec<crate::model::message::Part>> = row.opt_json("content")?;
-            found.push((
-                call_record(&row)?,
-                parts.map(|parts| crate::model::message::text_of(&parts)),
-            ));
-        }
-        Ok(found)
+            let result = parts.map(|parts| crate::model::message::text_of(&parts));
+            Ok((call_record(row)?, result))
+        };
+        rows.iter().map(found).collect()
     }
 }
 

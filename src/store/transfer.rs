@@ -80,7 +80,7 @@ impl Rows<'_> {
             let begun = turn != Some(message.turn_id);
             turn = Some(message.turn_id);
             found.push(Remembered {
-                calls: self.calls_of_message(session, &message).await?,
+                calls: self.calls_of_messages(session, &[message.message_id]).await?,
                 turn: match begun {
                     true => self.turn(session, message.turn_id).await?,
                     false => None,

@@ -3,10 +3,18 @@
 use super::scope::Rows;
 use super::sessions::named;
 use super::transcript::wire_name;
-use super::{Arg, Row, StoreError};
+use super::{Arg, News, Row, StoreError};
 use crate::model::id::{SessionId, TurnId};
 use crate::model::record::TurnRecord;
 use crate::model::turn::{CancelReason, TurnStatus};
+
+/// Whether an owner has anything new to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    pub head_seq: i64,
+    pub epoch: i64,
+    pub is_cancelled: bool,
+}
 
 impl Rows<'_> {
     pub(super) async fn add_turn(&mut self, turn: &TurnRecord) -> Result<(), StoreError> {
@@ -105,6 +113,23 @@ impl Rows<'_> {
         row.as_ref().map(turn_record).transpose()
     }
 
+    /// How a turn and its session stand, in short.
+    pub async fn standing_of_turn(&mut self, session: SessionId, id: TurnId) -> Result<Option<Standing>, StoreError> {
+        const SQL: &str = "
+            select s.head_seq, t.epoch, t.cancel_reason
+            from turn t join session s on s.tenant_id = t.tenant_id and s.session_id = t.session_id
+            where t.tenant_id = $1 and t.session_id = $2 and t.turn_id = $3";
+        let args = [self.tenant.into(), session.into(), id.into()];
+        let Some(row) = self.conn.row(SQL, &args).await? else {
+            return Ok(None);
+        };
+        Ok(Some(Standing {
+            head_seq: row.int("head_seq")?,
+            epoch: row.int("epoch")?,
+            is_cancelled: row.opt_str("cancel_reason")?.is_some(),
+        }))
+    }
+
     /// One turn; absent and foreign ones are `None`.
     pub async fn turn(&mut self, session: SessionId, id: TurnId) -> Result<Option<TurnRecord>, StoreError> {
         const SQL: &str = "
@@ -113,6 +138,26 @@ impl Rows<'_> {
         let args = [self.tenant.into(), session.into(), id.into()];
         let row = self.conn.row(SQL, &args).await?;
         row.as_ref().map(turn_record).transpose()
+    }
+
+    pub(super) async fn turns_by_id(
+        &mut self,
+        session: SessionId,
+        ids: &[TurnId],
+    ) -> Result<Vec<TurnRecord>, StoreError> {
+        const SQLITE: &str = "
+            select turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
+                cancel_reason, progress, usage, error, active_ms, active_since, created_at, started_at,
+                finished_at, first_seq, last_seq, queue_place, steers, key_id
+            from turn where tenant_id = $1 and +session_id = $2 and turn_id in (select value from json_each($3))";
+        const POSTGRES: &str = "
+            select turn_id, session_id, user_id, status, stop_reason, input, options, owner, epoch, step,
+                cancel_reason, progress, usage, error, active_ms, active_since, created_at, started_at,
+                finished_at, first_seq, last_seq, queue_place, steers, key_id
+            from turn where tenant_id = $1 and session_id = $2
+                and turn_id in (select json_array_elements_text($3::json))";
+        let rows = self.by_ids([SQLITE, POSTGRES], session, ids).await?;
+        rows.iter().map(turn_record).collect()
     }
 
     /// Turns of a session, newest first, older than `before`; with `status`
@@ -181,7 +226,7 @@ impl Rows<'_> {
             update turn set cancel_reason = $3 where tenant_id = $1 and turn_id = $2";
         let args = [self.tenant.into(), id.into(), wire_name(&reason)?];
         self.conn.execute(SQL, &args).await?;
-        self.conn.ring(session);
+        self.conn.ring(session, News::Other);
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 
 use super::notices::Notice;
 use super::scope::Rows;
-use super::{Arg, Kind, StoreError};
+use super::{News, StoreError};
 use crate::base::Timestamp;
 use crate::model::id::TurnId;
 use crate::model::record::{NewEvent, SessionRecord, TurnRecord, Writes};
@@ -18,7 +18,6 @@ impl Rows<'_> {
         writes: &Writes,
         at: Timestamp,
     ) -> Result<i64, StoreError> {
-        let id = session.session_id;
         let first = session.head_seq + 1;
         session.head_seq += i64::try_from(writes.events.len()).unwrap_or(0);
         for turn in &writes.new_turns {
@@ -32,16 +31,10 @@ impl Rows<'_> {
         for turn in &writes.edited_turns {
             self.edit_turn(turn).await?;
         }
-        for message in &writes.messages {
-            self.add_message(session, message).await?;
-        }
+        self.add_messages(session, &writes.messages).await?;
         self.index_messages(session, &writes.messages).await?;
-        for call in &writes.new_calls {
-            self.add_call(session, call).await?;
-        }
-        for call in &writes.calls {
-            self.write_call(call).await?;
-        }
+        self.add_calls(session, &writes.new_calls).await?;
+        self.write_calls(session, &writes.calls).await?;
         for approval in &writes.new_approvals {
             self.add_approval(&session.user_id, approval).await?;
         }
@@ -56,16 +49,19 @@ impl Rows<'_> {
         self.write_session(session, &writes.seen_files, at).await?;
         // Last: many sessions share the sums.
         if !writes.usage.is_empty() || !writes.budget_grants.is_empty() {
-            Box::pin(self.add_spending(id, writes)).await?;
+            Box::pin(self.add_spending(session.session_id, writes)).await?;
         }
-        self.conn.ring(id);
+        let news = match writes.events.is_empty() {
+            true => News::Other,
+            false => News::Events(session.head_seq),
+        };
+        self.conn.ring(session.session_id, news);
         if let Some(notice) = Notice::of(session, &writes.events, first) {
             self.conn.notify(notice);
         }
         Ok(first)
     }
 
-    /// Inserts events in one statement, as rows of one JSON parameter.
     async fn append(
         &mut self,
         session: &SessionRecord,
@@ -75,36 +71,22 @@ impl Rows<'_> {
     ) -> Result<(), StoreError> {
         const SQLITE: &str = "
             insert into event (tenant_id, session_id, user_id, seq, turn_id, epoch, type, at, data)
-            select $1, $2, $5, value ->> '$.s', value ->> '$.t', value ->> '$.e', value ->> '$.k', $3, value ->> '$.d'
+            select $1, $2, $3, value ->> '$.s', value ->> '$.t', value ->> '$.e', value ->> '$.k', value ->> '$.a',
+                value ->> '$.d'
             from json_each($4)";
         const POSTGRES: &str = "
             insert into event (tenant_id, session_id, user_id, seq, turn_id, epoch, type, at, data)
-            select $1, $2, $5, r.s, r.t, r.e, r.k, $3, r.d
-            from json_to_recordset($4::json) as r(s bigint, t text, e bigint, k text, d text)";
-        if events.is_empty() {
-            return Ok(());
-        }
+            select $1, $2, $3, r.s, r.t, r.e, r.k, r.a, r.d
+            from json_to_recordset($4::json) as r(s bigint, t text, e bigint, k text, a bigint, d text)";
         let rows: Vec<serde_json::Value> = events
             .iter()
             .zip(first..)
             .map(|(event, seq)| {
                 serde_json::json!({"s": seq, "t": event.turn_id, "e": event.epoch, "k": event.kind.name(),
-                    "d": event.data.to_string()})
+                    "a": at.0, "d": event.data.to_string()})
             })
             .collect();
-        let sql = match self.conn.dialect() {
-            Kind::Sqlite => SQLITE,
-            Kind::Postgres => POSTGRES,
-        };
-        let args = [
-            self.tenant.into(),
-            session.session_id.into(),
-            at.into(),
-            Arg::json(&rows)?,
-            Arg::from(&session.user_id),
-        ];
-        self.conn.execute(sql, &args).await?;
-        Ok(())
+        self.bulk([SQLITE, POSTGRES], session, &rows).await
     }
 }
 

@@ -40,8 +40,7 @@ struct InFlight {
     deadline: Option<Timestamp>,
 }
 
-pub(super) async fn run_calls(engine: &Engine, owned: &mut Owned) -> Result<(), Gone> {
-    let mut watch = Watch::new(engine, owned);
+pub(super) async fn run_calls(engine: &Engine, owned: &mut Owned, watch: &mut Watch) -> Result<(), Gone> {
     let mut flight = InFlight::default();
     loop {
         flight.start_marked(engine, owned);

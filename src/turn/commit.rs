@@ -63,7 +63,32 @@ pub(super) async fn carry_out(
     pen: Option<&Pen>,
     change: impl FnOnce(&mut Step<'_>) + Clone + Send,
 ) -> Result<Carried, StoreError> {
-    let (mut state, mut writes, now) = Box::pin(decided(rows, engine, state, change)).await?;
+    let decided = Box::pin(by_grants(rows, engine, state, change)).await?;
+    carried(rows, engine, decided, pen).await
+}
+
+/// As [`carry_out`], for a change after which no call is judged.
+pub(super) async fn carry_out_callless(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    state: State,
+    pen: Option<&Pen>,
+    change: impl FnOnce(&mut Step<'_>) + Send,
+) -> Result<Carried, StoreError> {
+    let scene = engine.scene(&state.session, &state.turn);
+    let state = with_budgets(rows, engine, &scene, state).await?;
+    let decided = decide(engine, &scene, state, &[], change);
+    carried(rows, engine, decided, pen).await
+}
+
+type Decided = (State, Writes, Timestamp);
+
+async fn carried(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    (mut state, mut writes, now): Decided,
+    pen: Option<&Pen>,
+) -> Result<Carried, StoreError> {
     place_released(rows, &state, &mut writes).await?;
     let mut promoted = None;
     if state.turn.status.is_terminal() && state.session.active_turn_id.is_none() {
@@ -93,19 +118,14 @@ const GRANT_TRIES: u32 = 8;
 /// Decides by the grants that are in force, and takes what it uses of them. One
 /// that somebody else used up or revoked in between counts for nothing: it is
 /// decided anew without it.
-async fn decided(
+async fn by_grants(
     rows: &mut Rows<'_>,
     engine: &Engine,
     state: State,
     change: impl FnOnce(&mut Step<'_>) + Clone + Send,
-) -> Result<(State, Writes, Timestamp), StoreError> {
+) -> Result<Decided, StoreError> {
     let scene = engine.scene(&state.session, &state.turn);
-    let subject = (&state.session, &state.turn);
-    let budgets = budgets::load(rows, &scene.rules, subject, engine.clock().now(), &[]);
-    let state = State {
-        budgets: budgets.await?,
-        ..state
-    };
+    let state = with_budgets(rows, engine, &scene, state).await?;
     let user = state.session.user_id.clone();
     for _ in 0..GRANT_TRIES {
         let now = engine.clock().now();
@@ -122,13 +142,22 @@ async fn decided(
     Ok(decide(engine, &scene, state, &[], change))
 }
 
+async fn with_budgets(rows: &mut Rows<'_>, engine: &Engine, scene: &Scene, state: State) -> Result<State, StoreError> {
+    let subject = (&state.session, &state.turn);
+    let budgets = budgets::load(rows, &scene.rules, subject, engine.clock().now(), &[]);
+    Ok(State {
+        budgets: budgets.await?,
+        ..state
+    })
+}
+
 fn decide(
     engine: &Engine,
     scene: &Scene,
     state: State,
     grants: &[Grant],
     change: impl FnOnce(&mut Step<'_>),
-) -> (State, Writes, Timestamp) {
+) -> Decided {
     let world = engine.world(scene, grants);
     let mut step = Step::new(&world, state);
     change(&mut step);

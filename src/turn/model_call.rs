@@ -41,9 +41,13 @@ enum Attempted {
     Signal(Signal),
 }
 
-pub(super) async fn call_model(engine: &Engine, owned: &mut Owned, with_tools: bool) -> Result<(), Gone> {
-    let mut watch = Watch::new(engine, owned);
-    let Some(mut request) = load_request(engine, owned, with_tools).await? else {
+pub(super) async fn call_model(
+    engine: &Engine,
+    owned: &mut Owned,
+    watch: &mut Watch,
+    with_tools: bool,
+) -> Result<(), Gone> {
+    let Some(mut request) = load_request(engine, owned, watch, with_tools).await? else {
         // As soon as the store is back the turn ends.
         return owned.commit(engine, ending(store_unavailable(), Vec::new())).await;
     };
@@ -51,7 +55,7 @@ pub(super) async fn call_model(engine: &Engine, owned: &mut Owned, with_tools: b
     loop {
         tries.attempt += 1;
         let message_id = MessageId::new(engine.clock());
-        let outcome = attempt(engine, owned, &request, tries.attempt, message_id, &mut watch).await;
+        let outcome = attempt(engine, owned, &request, tries.attempt, message_id, watch).await;
         let again = match outcome {
             Attempted::Answer(answer) => {
                 let spent = Spent::in_turn(&request.model, answer.usage, &engine.settings().prices);
@@ -93,7 +97,7 @@ pub(super) async fn call_model(engine: &Engine, owned: &mut Owned, with_tools: b
             }
             Attempted::Signal(signal) => return end(engine, owned, message_id, signal).await,
         };
-        if let Some(signal) = try_again(engine, owned, tries.attempt, again, &mut watch).await? {
+        if let Some(signal) = try_again(engine, owned, tries.attempt, again, watch).await? {
             return end(engine, owned, message_id, signal).await;
         }
     }
@@ -162,15 +166,28 @@ async fn attempt(
 }
 
 /// `None` when the store was away for longer than commits are retried.
-async fn load_request(engine: &Engine, owned: &Owned, with_tools: bool) -> Result<Option<Request>, Gone> {
-    let session = owned.state.session.session_id;
+async fn load_request(
+    engine: &Engine,
+    owned: &Owned,
+    watch: &mut Watch,
+    with_tools: bool,
+) -> Result<Option<Request>, Gone> {
+    let (session, turn) = (owned.state.session.session_id, owned.state.turn.turn_id);
     let began = tokio::time::Instant::now();
     loop {
-        let read = owned
-            .scope
-            .read(move |mut rows| Box::pin(async move { rows.transcript(session).await }));
+        let read = owned.scope.read(move |mut rows| {
+            Box::pin(async move {
+                let standing = rows.standing_of_turn(session, turn).await?;
+                Ok((standing, rows.transcript(session).await?))
+            })
+        });
         match read.await {
-            Ok((messages, calls)) => return Ok(Some(prompt::request(engine, owned, &messages, &calls, with_tools))),
+            Ok((standing, (messages, calls))) => {
+                if let Some(standing) = standing {
+                    watch.saw(standing);
+                }
+                return Ok(Some(prompt::request(engine, owned, &messages, &calls, with_tools)));
+            }
             Err(error) if engine.settings().store_retry <= began.elapsed() => {
                 tracing::error!(turn = %owned.state.turn.turn_id, %error, "the transcript cannot be read");
                 return Ok(None);

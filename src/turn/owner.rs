@@ -74,6 +74,15 @@ impl Change {
         }
     }
 
+    /// Whether calls may be judged or start because of it.
+    fn judges_calls(&self) -> bool {
+        match self {
+            Self::Answer(answer) => !answer.answer.calls.is_empty(),
+            Self::Results(_) => true,
+            Self::Kept(_) | Self::Retrying { .. } | Self::End { .. } => false,
+        }
+    }
+
     fn make(self, step: &mut Step<'_>) {
         match self {
             Self::Answer(answer) => step.answer(*answer),
@@ -249,7 +258,12 @@ impl Owned {
                         Some(reason) => change.ending(Outcome::stopped(reason)),
                         None => change,
                     };
-                    commit::carry_out(&mut rows, &engine, state, Some(&pen), |step| change.make(step)).await
+                    if change.judges_calls() {
+                        commit::carry_out(&mut rows, &engine, state, Some(&pen), |step| change.make(step)).await
+                    } else {
+                        commit::carry_out_callless(&mut rows, &engine, state, Some(&pen), |step| change.make(step))
+                            .await
+                    }
                 })
             })
             .await

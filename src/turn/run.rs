@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::engine::Engine;
 use super::next::{Next, Outcome, next};
 use super::owner::{Change, Gone, Owned};
+use super::watch::Watch;
 use super::{calls, model_call};
 use crate::model::problem::{Problem, ProblemCode};
 use crate::model::turn::{StopReason, TurnStatus};
@@ -28,17 +29,19 @@ pub(super) async fn run(engine: &Engine, mut owned: Owned) -> bool {
 }
 
 async fn go_on(engine: &Engine, owned: &mut Owned) -> Result<(), Gone> {
+    let mut watch = Watch::new(engine, owned);
     while owned.state.turn.status == TurnStatus::Running {
         // A step is stored: the place to hand the turn over when draining.
         if engine.is_draining() {
             return Err(Gone);
         }
+        watch.knows(owned.state.session.head_seq);
         match next(
             &owned.state,
             engine.scene(&owned.state.session, &owned.state.turn).rules.max_steps,
         ) {
-            Next::CallModel { with_tools } => model_call::call_model(engine, owned, with_tools).await?,
-            Next::Await => calls::run_calls(engine, owned).await?,
+            Next::CallModel { with_tools } => model_call::call_model(engine, owned, &mut watch, with_tools).await?,
+            Next::Await => calls::run_calls(engine, owned, &mut watch).await?,
             // The transaction that made these possible has drawn the
             // consequence already; only a turn left over by a draining process
             // stands here, and that one is taken over, not run.

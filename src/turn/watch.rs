@@ -10,7 +10,7 @@ use super::state::State;
 use crate::base::{Clock, Timestamp};
 use crate::live::hub::Reader;
 use crate::model::id::{SessionId, TurnId};
-use crate::store::{BellReceiver, Scope, StoreError};
+use crate::store::{BellReceiver, Scope, Standing, StoreError};
 
 /// Pause before the record is looked at again while the store is away.
 const AWAY_PAUSE: Duration = Duration::from_millis(200);
@@ -78,6 +78,11 @@ impl Watch {
         self.look.known_seq = seq;
     }
 
+    /// How the turn stood when it was read, after this watch began to listen.
+    pub(super) fn saw(&mut self, standing: Standing) {
+        self.stale = self.look.is_news(standing);
+    }
+
     /// Waits for the next thing that matters. Dropping the future loses nothing.
     pub(super) async fn next(&mut self) -> Signal {
         let mut quiet_until = self.clock.now().after(self.inactivity);
@@ -96,7 +101,7 @@ impl Watch {
                     quiet_until = self.clock.now().after(self.inactivity);
                 }
                 // A ring during the look stays in the bell.
-                () = self.bell.changed(), if !self.stale => self.stale = true,
+                () = self.bell.changed_past(self.look.known_seq), if !self.stale => self.stale = true,
                 seen = look, if self.stale => match seen {
                     Ok(signal) => {
                         self.stale = false;
@@ -120,36 +125,33 @@ impl Watch {
 }
 
 impl Look {
+    fn is_news(&self, standing: Standing) -> bool {
+        standing.epoch != self.epoch || standing.is_cancelled || self.known_seq < standing.head_seq
+    }
+
     /// What changed, if anything that matters did; after a pause when the last
     /// look failed.
     async fn look(self, pause: bool) -> Result<Option<Signal>, StoreError> {
         if pause {
             tokio::time::sleep(AWAY_PAUSE).await;
         }
-        let Self {
-            session,
-            turn,
-            epoch,
-            known_seq,
-            ..
-        } = self;
+        let (session, turn, look) = (self.session, self.turn, self.clone());
         let read = self.scope.read(move |mut rows| {
             Box::pin(async move {
+                let standing = rows.standing_of_turn(session, turn).await?.ok_or(StoreError::Lost)?;
+                if standing.epoch != look.epoch {
+                    return Err(StoreError::Lost);
+                }
+                if !look.is_news(standing) {
+                    return Ok(None);
+                }
                 let Some(record) = rows.session_record_even_deleted(session).await? else {
                     return Err(StoreError::Lost);
                 };
                 let Some(turn) = rows.turn(session, turn).await? else {
                     return Err(StoreError::Lost);
                 };
-                if turn.epoch != epoch {
-                    return Err(StoreError::Lost);
-                }
-                let news = turn.cancel_reason.is_some() || known_seq < record.head_seq;
-                if news {
-                    commit::load(&mut rows, record, turn).await.map(Some)
-                } else {
-                    Ok(None)
-                }
+                commit::load(&mut rows, record, turn).await.map(Some)
             })
         });
         match read.await {

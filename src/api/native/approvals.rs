@@ -1,13 +1,13 @@
 //! What waits for a person: the list, one approval, and the answer to one. The
 //! engine decides which answer wins; a refusal carries the approval as it stands.
 
+use crate::api::surface::{Surface, routes};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
@@ -27,8 +27,8 @@ use crate::turn::requests::AnswerRequest;
 /// A reason is read by a person and by the model; longer texts are messages.
 const MAX_REASON_CHARS: usize = 4_000;
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> Surface {
+    Surface::new()
         .routes(routes!(list_approvals))
         .routes(routes!(get_approval))
         .routes(routes!(decide_approval))

@@ -1,5 +1,6 @@
 //! The audit trail: read in pages, and exported whole for proof without a server.
 
+use crate::api::surface::{Surface, routes};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
@@ -8,7 +9,6 @@ use http::header::CONTENT_TYPE;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
@@ -22,10 +22,8 @@ use crate::model::principal::Scope;
 use crate::store::AuditExport;
 use crate::store::audit::{AuditFilter, Chained};
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new()
-        .routes(routes!(list_audit))
-        .routes(routes!(export_audit))
+pub(super) fn routes() -> Surface {
+    Surface::new().routes(routes!(list_audit)).routes(routes!(export_audit))
 }
 
 /// An entry of the audit trail.

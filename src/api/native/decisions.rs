@@ -1,12 +1,12 @@
 //! Many answers at once, to approvals of one session. Each is an answer like
 //! any other; here they travel together.
 
+use crate::api::surface::{Surface, routes};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::approvals::check_reason;
 use crate::api::caller::Caller;
@@ -24,8 +24,8 @@ use crate::turn::requests::{AnswerRequest, BatchOutcome, BatchRequest};
 /// As many as a person looks through at once; one transaction carries them.
 const MAX_DECISIONS: usize = 50;
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new().routes(routes!(decide_approvals))
+pub(super) fn routes() -> Surface {
+    Surface::new().routes(routes!(decide_approvals))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]

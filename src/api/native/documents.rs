@@ -4,17 +4,16 @@
 
 use std::sync::Arc;
 
+use crate::api::surface::{Surface, routes};
 use axum::Router;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
-use utoipa_axum::{router::OpenApiRouter, routes};
 use utoipa_swagger_ui::Config;
 
 use crate::api::failure::Failure;
-use crate::api::state::ApiState;
 
 /// The committed document; a test holds it to what the code says.
 const DOCUMENT: &str = include_str!("../../../openapi/native.json");
@@ -24,14 +23,12 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
     img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'";
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
+pub(super) fn routes() -> Surface {
     let page = Router::new()
         .route("/docs", get(async || Redirect::permanent("/docs/")))
         .route("/docs/", get(async || page("index.html")))
         .route("/docs/{file}", get(async |Path(file): Path<String>| page(&file)));
-    OpenApiRouter::new()
-        .routes(routes!(get_document))
-        .merge(OpenApiRouter::from(page))
+    Surface::new().routes(routes!(get_document)).undescribed(page)
 }
 
 /// Read this document.

@@ -1,6 +1,7 @@
 //! What is done with a session as a whole: another one goes on from a point of
 //! it, it is put away, it is taken back.
 
+use crate::api::surface::{Surface, routes};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -8,7 +9,6 @@ use http::StatusCode;
 use http::header::LOCATION;
 use serde::Deserialize;
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
@@ -23,8 +23,8 @@ use crate::turn::requests::{ForkPoint, ForkSession};
 
 use super::bounds;
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> Surface {
+    Surface::new()
         .routes(routes!(fork_session))
         .routes(routes!(archive_session))
         .routes(routes!(unarchive_session))

@@ -2,6 +2,7 @@
 //! taken back. A grant is made by the answer to an approval, or here, ahead of
 //! any question.
 
+use crate::api::surface::{Surface, routes};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -10,7 +11,6 @@ use http::header::LOCATION;
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
@@ -31,8 +31,8 @@ const MAX_KEYS: usize = 50;
 /// The longest key of a rule has 60 characters.
 const MAX_KEY_CHARS: usize = 200;
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> Surface {
+    Surface::new()
         .routes(routes!(list_grants, create_grant))
         .routes(routes!(get_grant, revoke_grant))
         .routes(routes!(list_grant_uses))

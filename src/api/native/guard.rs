@@ -1,10 +1,10 @@
 //! What the guard says about a command, without running it.
 
+use crate::api::surface::{Surface, routes};
 use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
@@ -13,8 +13,8 @@ use crate::api::state::ApiState;
 use crate::guard::{self, Backend, Judgement, Setting};
 use crate::model::principal::Scope;
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new().routes(routes!(check_command))
+pub(super) fn routes() -> Surface {
+    Surface::new().routes(routes!(check_command))
 }
 
 /// A command to be judged.

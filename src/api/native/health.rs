@@ -1,19 +1,19 @@
 //! Whether the server lives and whether it may be sent work. Open to everyone:
 //! what asks is a load balancer without a key.
 
+use crate::api::surface::{Surface, routes};
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::failure::Failure;
 use crate::api::state::ApiState;
 use crate::model::problem::Problem;
 use crate::store::across_tenants;
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> Surface {
+    Surface::new()
         .routes(routes!(health_live))
         .routes(routes!(health_ready))
 }

@@ -2,12 +2,12 @@
 //! events, in pages. A page that is not full still says where to go on, so that
 //! a client can ask again for what comes later.
 
+use crate::api::surface::{Surface, routes};
 use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::IntoParams;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
@@ -22,8 +22,8 @@ use crate::model::id::SessionId;
 use crate::model::message::Message;
 use crate::model::principal::Scope;
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> Surface {
+    Surface::new()
         .routes(routes!(list_messages))
         .routes(routes!(list_events))
 }
@@ -102,8 +102,8 @@ pub(super) async fn list_events(
     };
     let found = caller
         .scope
-        .read(move |mut rows| Box::pin(async move { rows.events_and_gap(id, None, after.seq, limit.and_one()).await }));
-    let (mut found, gap) = found.await?.ok_or_else(|| Failure::not_found("session"))?;
+        .read(move |mut rows| Box::pin(async move { rows.log(id, None, after.seq, limit.and_one()).await }));
+    let (_, mut found, gap) = found.await?.ok_or_else(|| Failure::not_found("session"))?;
     if let Some(oldest_seq) = gap {
         found.items.insert(0, reset(id, oldest_seq, state.clock().now()));
     }

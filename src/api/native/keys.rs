@@ -1,6 +1,7 @@
 //! API keys: made, listed, revoked. The text of a key leaves the server once,
 //! in the answer that made it; nobody can hand on more than they may do.
 
+use crate::api::surface::{Surface, routes};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -8,7 +9,6 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::auth::api_key;
 use crate::api::caller::Caller;
@@ -31,8 +31,8 @@ const MAX_USER_CHARS: usize = 256;
 /// More tools than any preset has.
 const MAX_TOOLS: usize = 200;
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> Surface {
+    Surface::new()
         .routes(routes!(create_key, list_keys))
         .routes(routes!(revoke_key))
 }

@@ -30,12 +30,10 @@ mod transfer;
 mod turns;
 mod usage;
 
-use utoipa_axum::router::OpenApiRouter;
+use crate::api::surface::Surface;
 
-use super::state::ApiState;
-
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> Surface {
+    Surface::new()
         .merge(sessions::routes())
         .merge(fork::routes())
         .merge(transfer::routes())

@@ -1,11 +1,11 @@
 //! The models that can answer, in the list form that clients of chat
 //! completions know.
 
+use crate::api::surface::{Surface, routes};
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::listing::Listing;
 use crate::api::caller::Caller;
@@ -13,8 +13,8 @@ use crate::api::failure::Failure;
 use crate::api::state::ApiState;
 use crate::model::principal::Scope;
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new().routes(routes!(list_models))
+pub(super) fn routes() -> Surface {
+    Surface::new().routes(routes!(list_models))
 }
 
 /// A model.

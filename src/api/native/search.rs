@@ -1,11 +1,11 @@
 //! Words, looked for in the titles and messages that the caller may see.
 
+use crate::api::surface::{Surface, routes};
 use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::IntoParams;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
@@ -18,8 +18,8 @@ use crate::model::search::{SearchHit, Terms};
 
 const MAX_CHARS: usize = 200;
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new().routes(routes!(search))
+pub(super) fn routes() -> Surface {
+    Surface::new().routes(routes!(search))
 }
 
 #[derive(Debug, Deserialize, IntoParams)]

@@ -1,12 +1,12 @@
 //! Sessions: made, listed, read, changed, deleted.
 
+use crate::api::surface::{Surface, routes};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::LOCATION;
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Deserializer};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::caller::Caller;
 use crate::api::conditions::{self, ConditionHeaders};
@@ -25,8 +25,8 @@ use crate::turn::requests::CreateSession;
 use super::session_list::{__path_list_sessions, list_sessions};
 use super::{answers, bounds};
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> Surface {
+    Surface::new()
         .routes(routes!(create_session, list_sessions))
         .routes(routes!(get_session, update_session, delete_session))
 }

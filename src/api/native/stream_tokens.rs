@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
+use crate::api::surface::{Surface, routes};
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::auth::stream_token::{self, Pass, Subject};
 use crate::api::caller::Caller;
@@ -22,8 +22,8 @@ use crate::model::principal::Scope;
 /// Long enough to open a stream with, too short to be worth finding.
 const LIFE: Duration = Duration::from_secs(60);
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> Surface {
+    Surface::new()
         .routes(routes!(create_session_stream_token))
         .routes(routes!(create_stream_token))
 }

@@ -1,12 +1,12 @@
 //! Streams of a session and of a turn: the log from a cursor on, then live.
 
+use crate::api::surface::{Surface, routes};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use utoipa::IntoParams;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::accept::{self, Wanted};
 use crate::api::failure::Failure;
@@ -26,8 +26,8 @@ use crate::store;
 
 use super::stream_filter::{self, Deltas};
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> Surface {
+    Surface::new()
         .routes(routes!(stream_session))
         .routes(routes!(stream_turn))
 }

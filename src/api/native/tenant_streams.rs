@@ -2,12 +2,12 @@
 //! inbox of what waits for a person. They have no cursor and no `id:`; one that
 //! is opened again begins anew.
 
+use crate::api::surface::{Surface, routes};
 use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use utoipa::IntoParams;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
@@ -25,8 +25,8 @@ use crate::model::tenant_event::TenantEvent;
 
 use super::stream_filter::{Deltas, shown_of_tenant};
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> Surface {
+    Surface::new()
         .routes(routes!(stream_lists))
         .routes(routes!(stream_approvals))
 }

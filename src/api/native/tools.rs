@@ -1,11 +1,11 @@
 //! Tools and toolsets: all that this server has, and what one session gets.
 //! The latter is the value that a call is checked against when it starts.
 
+use crate::api::surface::{Surface, routes};
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::listing::Listing;
 use crate::api::caller::Caller;
@@ -17,8 +17,8 @@ use crate::model::principal::Scope;
 use crate::tool::registry::{ToolView, ToolsetView};
 use crate::tool::session_tools::{Absent, SessionTools};
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> Surface {
+    Surface::new()
         .routes(routes!(list_tools))
         .routes(routes!(get_tool))
         .routes(routes!(list_toolsets))

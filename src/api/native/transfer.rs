@@ -1,6 +1,7 @@
 //! Sessions as files, JSON Lines: written as they are read from the store, and
 //! read as a whole before anything is stored.
 
+use crate::api::surface::{Surface, routes};
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -9,7 +10,6 @@ use futures::{StreamExt, stream};
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use serde::Deserialize;
 use utoipa::IntoParams;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
@@ -31,8 +31,8 @@ use crate::turn::requests::{CreateSession, ImportSession};
 use super::fork::made;
 use super::{answers, bounds, sessions};
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> Surface {
+    Surface::new()
         .routes(routes!(export_session))
         .routes(routes!(import_session))
 }

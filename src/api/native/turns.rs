@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::api::surface::{Surface, routes};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -10,7 +11,6 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::IntoParams;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::accept::{self, Wanted};
 use crate::api::caller::Caller;
@@ -43,8 +43,8 @@ use super::new_turn::{TurnChanges, TurnRequest};
 use super::stream_filter::{self, Deltas};
 use super::streams;
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> Surface {
+    Surface::new()
         .routes(routes!(create_turn, list_turns))
         .routes(routes!(get_turn, update_turn, delete_turn))
         .routes(routes!(cancel_turn))

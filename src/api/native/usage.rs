@@ -1,11 +1,11 @@
 //! What was spent, summed up by what the client asks for.
 
+use crate::api::surface::{Surface, routes};
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
@@ -18,8 +18,8 @@ use crate::model::principal::Scope;
 use crate::model::usage::{Purpose, UsageGroup, UsageSum};
 use crate::store::usage::UsageFilter;
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new().routes(routes!(list_usage))
+pub(super) fn routes() -> Surface {
+    Surface::new().routes(routes!(list_usage))
 }
 
 #[derive(Debug, Deserialize, IntoParams)]

@@ -39,6 +39,9 @@ use crate::environment::command::Mechanism;
 /// `main`, while the process has one thread.
 pub fn run_exec() -> ExitCode {
     close_inherited();
+    // Our allocator turned huge pages off, for this process and its children;
+    // that is no business of the command's. A kernel without them refuses.
+    let _ = nix::sys::prctl::set_thp_disable(false);
     let Ok(server) = io::stdin().as_fd().try_clone_to_owned() else {
         return ExitCode::FAILURE;
     };

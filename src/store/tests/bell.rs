@@ -3,7 +3,7 @@
 use futures::FutureExt;
 use proptest::prelude::*;
 
-use super::super::Bell;
+use super::super::{Bell, BellReceiver};
 use super::*;
 
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ proptest! {
             match act {
                 Act::Subscribe(number) => listeners.push((number, false, bell.subscribe(session(number.into())))),
                 Act::Ring(number) => {
-                    bell.ring(&[session(number.into())]);
+                    bell.ring(&[(session(number.into()), News::Other)]);
                     listeners.iter_mut().filter(|(own, ..)| *own == number).for_each(|(_, rang, _)| *rang = true);
                 }
                 Act::Ask(number) => {
@@ -68,7 +68,7 @@ async fn whoever_reads_after_subscribing_misses_no_commit() {
             for round in 0..ROUNDS {
                 let work = store.write(Wall::Across, "test", move |conn| {
                     Box::pin(async move {
-                        conn.ring(session(1));
+                        conn.ring(session(1), News::Other);
                         insert(conn, &format!("{round:03}")).await
                     })
                 });
@@ -92,7 +92,7 @@ async fn a_transaction_that_is_undone_rings_nobody() {
         let mut all = bench.store.bell().subscribe_all();
         let undone = bench.store.write(Wall::Across, "test", |conn| {
             Box::pin(async move {
-                conn.ring(session(1));
+                conn.ring(session(1), News::Other);
                 Err::<(), _>(StoreError::Lost)
             })
         });
@@ -102,4 +102,19 @@ async fn a_transaction_that_is_undone_rings_nobody() {
         assert!(all.changed().now_or_never().is_none());
     })
     .await;
+}
+
+#[tokio::test]
+async fn who_knows_the_events_is_not_rung_for_them_but_for_whatever_else_happens() {
+    let bell = Bell::new();
+    let mut owner = bell.subscribe(session(1));
+    let hears = |owner: &mut BellReceiver, known| owner.changed_past(known).now_or_never().is_some();
+    bell.ring(&[(session(1), News::Events(4))]);
+    assert!(!hears(&mut owner, 4), "its own commit");
+    bell.ring(&[(session(1), News::Events(6))]);
+    bell.ring(&[(session(1), News::Events(5))]);
+    assert!(hears(&mut owner, 5), "somebody else's, whichever came last");
+    bell.ring(&[(session(1), News::Other)]);
+    assert!(hears(&mut owner, 6), "a cancel has no event");
+    assert!(!hears(&mut owner, 6), "and is heard once");
 }

@@ -148,7 +148,7 @@ async fn the_probe_decides_how_a_commit_ends() {
             next.store(number, Ordering::SeqCst);
             let work = bench.store.write(Wall::Across, "test", move |conn| {
                 Box::pin(async move {
-                    conn.ring(session(1));
+                    conn.ring(session(1), News::Other);
                     insert(conn, &format!("{number}")).await
                 })
             });
@@ -186,7 +186,7 @@ async fn a_write_runs_to_its_end_when_the_caller_stops_waiting() {
             Box::pin(async move {
                 begun.send(()).unwrap();
                 gate.await.map_err(|_| StoreError::Lost)?;
-                conn.ring(session(7));
+                conn.ring(session(7), News::Other);
                 insert(conn, "kept").await
             })
         });

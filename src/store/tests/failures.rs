@@ -40,7 +40,7 @@ async fn a_full_disk_loses_nothing_and_writing_goes_on_when_there_is_room() {
         let name = format!("{number:02}{big}");
         store.write(Wall::Across, "test", move |conn| {
             Box::pin(async move {
-                conn.ring(session(1));
+                conn.ring(session(1), News::Other);
                 insert(conn, &name).await
             })
         })
@@ -115,7 +115,7 @@ async fn a_connection_that_dies_in_commit_leaves_the_outcome_unclear() {
         let mut bell = bench.store.bell().subscribe(session(1));
         let outcome = bench.store.write(Wall::Across, "test", |conn| {
             Box::pin(async move {
-                conn.ring(session(1));
+                conn.ring(session(1), News::Other);
                 insert(conn, "who knows").await
             })
         });

@@ -11,7 +11,7 @@ mod schema;
 mod walls;
 
 use super::testing::{Bench, on_both, on_both_probed, on_postgres};
-use super::{Arg, Conn, Fate, Kind, Probe, Store, StoreError, Target, Wall};
+use super::{Arg, Conn, Fate, Kind, News, Probe, Store, StoreError, Target, Wall};
 use crate::base::Id;
 use crate::model::id::{SessionId, TenantId};
 

@@ -71,7 +71,8 @@ impl Engine {
                     Err(full) => return Ok(Err(EngineError::Refused(full))),
                 };
                 let state = State::fresh(session, turn);
-                let carried = commit::carry_out(&mut rows, &engine, state, None, |step| step.begin_new()).await?;
+                let carried =
+                    commit::carry_out_callless(&mut rows, &engine, state, None, |step| step.begin_new()).await?;
                 rows.remember(&id).await?;
                 Ok(Ok(Made {
                     slot: Some(slot),
@@ -268,7 +269,7 @@ pub(super) async fn enqueue(
     turn: TurnRecord,
 ) -> Result<Made, StoreError> {
     let state = State::fresh(session, turn);
-    let carried = commit::carry_out(rows, engine, state, None, |step| step.enqueue()).await?;
+    let carried = commit::carry_out_callless(rows, engine, state, None, |step| step.enqueue()).await?;
     Ok(Made::of(carried, false))
 }
 

@@ -229,6 +229,17 @@ impl Server {
         until(&mut follower, picks).await.pop().unwrap().event
     }
 
+    /// Whether every owner has left; one whose last commit was just seen is still
+    /// on its way out.
+    pub async fn is_left(&self) -> bool {
+        let left = async {
+            while self.engine.executing() != 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, left).await.is_ok()
+    }
+
     /// Durable events of the session, all of them.
     pub async fn log(&self, session: SessionId) -> Vec<Event> {
         let read = self
