@@ -68,6 +68,15 @@ fn running(game: &Game) -> Vec<CallId> {
 }
 
 /// Makes it happen where the engine could; elsewhere nothing does.
+/// What can be answered to an approval of that kind, four of it.
+fn choices(kind: ApprovalKind) -> [Choice; 4] {
+    match kind {
+        ApprovalKind::ToolCall => [Choice::Once, Choice::Session, Choice::Always, Choice::Deny],
+        ApprovalKind::Recovery => [Choice::Retry, Choice::Skip, Choice::MarkDone, Choice::Retry],
+        ApprovalKind::Budget => [Choice::GrantMore, Choice::GrantMore, Choice::GrantMore, Choice::Stop],
+    }
+}
+
 fn happen(game: &mut Game, happening: Happening, number: usize) {
     let runs = game.state.turn.status == TurnStatus::Running;
     // Who took a turn over while draining asks no model.
@@ -103,12 +112,7 @@ fn happen(game: &mut Game, happening: Happening, number: usize) {
         Happening::Decide(place, choice, stop_turn) if !game.state.turn.status.is_terminal() => {
             let asked = game.state.approvals.iter().rev().nth(place);
             if let Some((id, kind)) = asked.map(|approval| (approval.id, approval.kind)) {
-                let choices = match kind {
-                    ApprovalKind::ToolCall => [Choice::Once, Choice::Session, Choice::Always, Choice::Deny],
-                    ApprovalKind::Recovery => [Choice::Retry, Choice::Skip, Choice::MarkDone, Choice::Retry],
-                    ApprovalKind::Budget => [Choice::GrantMore, Choice::GrantMore, Choice::GrantMore, Choice::Stop],
-                };
-                let choice = choices[usize::from(choice)];
+                let choice = choices(kind)[usize::from(choice)];
                 let stop_turn = stop_turn && choice == Choice::Deny;
                 let decision = DecisionIn {
                     choice,
