@@ -54,11 +54,9 @@ impl Surface {
     /// The document, which begins as `about`.
     pub(super) fn document(self, about: OpenApi) -> OpenApi {
         let described = self.descriptions.into_iter();
-        described
-            .fold(OpenApiRouter::with_openapi(about), |router, describe| {
-                router.routes(describe())
-            })
-            .into_openapi()
+        let routes = described.fold(OpenApiRouter::new(), |router, describe| router.routes(describe()));
+        // What `about` says of a schema stands before what comes with a route.
+        OpenApiRouter::with_openapi(about).merge(routes).into_openapi()
     }
 }
 

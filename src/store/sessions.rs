@@ -237,7 +237,8 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// Removes everything of a deleted session but what its model calls cost.
+    /// Removes everything of a deleted session but what its model calls cost and
+    /// what the audit trail tells of it.
     pub async fn purge_session(&mut self, id: SessionId) -> Result<(), StoreError> {
         const SQL: [&str; 11] = [
             "delete from usage_sum where tenant_id = $1 and (subject = $2 or subject in (

@@ -7,7 +7,7 @@ use super::sessions::named;
 use super::slice::{self, Slice};
 use super::{Arg, Row, StoreError};
 use crate::model::id::{CallId, MessageId, SessionId, TurnId};
-use crate::model::message::{Message, Role};
+use crate::model::message::{FinishReason, Message};
 use crate::model::record::{CallRecord, MessageRecord};
 
 impl Rows<'_> {
@@ -45,10 +45,8 @@ impl Rows<'_> {
         let args = [self.tenant.into(), session.into()];
         let rows = self.conn.rows(MESSAGES, &args).await?;
         let messages: Vec<MessageRecord> = rows.iter().map(message_record).collect::<Result<_, _>>()?;
-        // Places are dense: where calls are without a result, places are missing.
-        let last = messages.last().map_or(-1, |message| message.position);
-        let whole = i64::try_from(messages.len()).is_ok_and(|count| count == last + 1);
-        if whole && messages.iter().all(|message| message.role != Role::Tool) {
+        let makes_calls = |message: &MessageRecord| message.finish_reason == Some(FinishReason::ToolCalls);
+        if !messages.iter().any(makes_calls) {
             return Ok((messages, Vec::new()));
         }
         let calls = self.conn.rows(CALLS, &args).await?;

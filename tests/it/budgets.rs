@@ -455,7 +455,7 @@ fn a_turn_that_waits_behind_one_that_spent_the_rest_asks_when_it_begins() {
             .await;
         let asked = pending(&server, session).await;
         assert_eq!(asked.turn_id, second.id);
-        assert_eq!(server.engine.executing(), 0);
+        assert!(server.is_left().await);
         server
             .engine
             .decide(&server.scope, asked.id, answer(Choice::GrantMore))

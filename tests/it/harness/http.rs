@@ -182,9 +182,13 @@ impl Events {
     pub async fn next(&mut self) -> Option<WireFrame> {
         loop {
             if let Some((frame, rest)) = self.text.split_once("\n\n") {
-                let frame = parsed(frame);
+                let frame = frame.contains("event: ").then(|| parsed(frame));
                 self.text = rest.to_owned();
-                return Some(frame);
+                // A hint without an event is nothing that a client is told.
+                match frame {
+                    Some(frame) => return Some(frame),
+                    None => continue,
+                }
             }
             let chunk = tokio::time::timeout(PATIENCE, self.chunks.next())
                 .await
