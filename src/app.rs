@@ -43,6 +43,8 @@ pub struct Surroundings {
 pub enum StartError {
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error("`store.url` (DATABASE_URL): cannot reach the database; expected the address of one that runs")]
+    NoDatabase(#[source] StoreError),
     #[error(transparent)]
     Host(#[from] HostError),
     #[error("`openai.base_url`: {0}")]
@@ -70,7 +72,7 @@ impl App {
     pub async fn start(config: &Config, around: Surroundings) -> Result<Self, StartError> {
         let data_dir = &config.server.data_dir;
         warn_of_missing_prices(config);
-        let store = open_store(config, &around).await?;
+        let store = open_store(config, &around).await.map_err(unreached)?;
         let node = Node::claim(data_dir, &around.clock)?;
         let tenant = tenants::ensure_default(&store).await?;
         let host = open_host(config, &around).await?;
@@ -149,6 +151,13 @@ pub async fn open_store(config: &Config, around: &Surroundings) -> Result<Store,
         probe: around.probe.clone(),
     };
     Store::open(options).await
+}
+
+fn unreached(error: StoreError) -> StartError {
+    match error {
+        StoreError::Unavailable(_) => StartError::NoDatabase(error),
+        error => StartError::Store(error),
+    }
 }
 
 /// The database that the configuration names.

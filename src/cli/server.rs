@@ -8,6 +8,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::api::auth::jwt::Verifier;
 use crate::api::state::ApiState;
 use crate::api::{self, listen};
 use crate::app::App;
@@ -38,6 +39,8 @@ pub(super) async fn run(args: ServeArgs) -> Result<(), CliError> {
             "these keys of the configuration mean nothing here"
         );
     }
+    // A key set that cannot be used is found before anything is begun.
+    Verifier::new(&config.auth.jwt, loaded.around.clock.now(), &TaskTracker::new())?;
     let address = config.server.listen;
     let socket = bound(address)?;
     let mut signals = Signals::listen().map_err(CliError::System)?;

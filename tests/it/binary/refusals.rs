@@ -112,3 +112,30 @@ fn keys_of_the_original_that_mean_nothing_here_are_named_at_the_start() {
         assert!(log.contains("mean nothing here") && log.contains("display"), "{log}");
     });
 }
+
+#[tokio::test]
+async fn a_database_that_is_not_there_is_named_by_its_key() {
+    let place = Place::sqlite();
+    let url = "postgres://nobody:secret@127.0.0.1:1/none";
+    let refused = run(&place, &["serve", "--listen", "127.0.0.1:0", "--database-url", url]).await;
+    assert_eq!(refused.status.code(), Some(1));
+    let said = err(&refused);
+    assert!(
+        said.contains("`store.url` (DATABASE_URL)") && !said.contains("secret"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn a_key_set_that_cannot_be_used_stops_the_start_before_anything_is_made() {
+    let place = Place::sqlite();
+    let mut command = binary();
+    command
+        .current_dir(&place.directory)
+        .env("HERMES__AUTH__JWT__JWKS_FILE", "nowhere.json")
+        .args(["serve", "--listen", "127.0.0.1:0", "--data-dir", "data"]);
+    let refused = finished(&mut command).await;
+    assert_ne!(refused.status.code(), Some(0));
+    assert!(err(&refused).contains("`auth.jwt.jwks_file`"), "{}", err(&refused));
+    assert!(!data_dir(&place).join("hermes.db").exists());
+}
