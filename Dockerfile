@@ -5,18 +5,16 @@ WORKDIR /build
 
 # The dependencies alone, as a layer that only a changed manifest rebuilds.
 COPY Cargo.toml Cargo.lock ./
-RUN mkdir -p src tests/it \
-    && echo '' > src/lib.rs \
+RUN mkdir -p src tests/it benches/load \
+    && touch src/lib.rs tests/it/main.rs benches/load/main.rs \
     && echo 'fn main() {}' > src/main.rs \
-    && echo '' > tests/it/main.rs \
     && cargo build --locked --release \
-    && rm -r src tests
+    && rm -r src
 
 COPY src src
 COPY migrations migrations
 COPY openapi openapi
-RUN mkdir -p tests/it && touch tests/it/main.rs src/lib.rs src/main.rs \
-    && cargo build --locked --release
+RUN touch src/lib.rs src/main.rs && cargo build --locked --release
 
 FROM debian:bookworm-slim
 # bash, coreutils and git are for the agents' commands, curl for the health check.
