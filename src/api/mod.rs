@@ -3,11 +3,15 @@
 //! converts. Layers around every route are put together in [`router`].
 
 mod accept;
+// For the fuzz target, which builds with this setting, and for tests.
 pub mod auth;
+#[cfg(any(test, fuzzing))]
+pub mod border;
 pub mod caller;
 mod conditions;
 mod describe;
 pub mod failure;
+mod form;
 pub mod hosts;
 mod json;
 mod leash;
