@@ -3,9 +3,8 @@
 //! converts. Layers around every route are put together in [`router`].
 
 mod accept;
-// For the fuzz target, which builds with this setting, and for tests.
 pub mod auth;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, fuzzing))] // cargo-fuzz sets the latter
 pub mod border;
 pub mod caller;
 mod conditions;
