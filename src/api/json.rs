@@ -12,6 +12,7 @@ use serde_path_to_error::{Path, Segment};
 use crate::base::text::without_nul;
 
 use super::failure::Failure;
+use super::form::Form;
 
 /// A value takes up to sixteen times the memory of its two bytes on the wire; no
 /// request of this surface needs as many.
@@ -43,11 +44,10 @@ pub(super) fn value(bytes: &[u8], left: &Cell<u32>) -> Result<Value, Failure> {
 
 /// An object as the type that it stands for.
 pub(super) fn typed<T: DeserializeOwned>(value: Value) -> Result<T, Failure> {
-    // Serde would take a list for the fields of an object in their order.
     if !value.is_object() {
         return Err(Failure::field("", "expected a JSON object"));
     }
-    serde_path_to_error::deserialize(value).map_err(|error| {
+    serde_path_to_error::deserialize(Form(value)).map_err(|error| {
         let pointer = pointer(error.path());
         Failure::field(&pointer, error.into_inner().to_string())
     })

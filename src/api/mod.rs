@@ -4,10 +4,13 @@
 
 mod accept;
 pub mod auth;
+#[cfg(any(test, fuzzing))] // cargo-fuzz sets the latter
+pub mod border;
 pub mod caller;
 mod conditions;
 mod describe;
 pub mod failure;
+mod form;
 pub mod hosts;
 mod json;
 mod leash;

@@ -72,7 +72,7 @@ impl Origins {
 
 /// Whether a page of `origin` was served under the name that is called now.
 /// The scheme is the origin's: what stands before a proxy cannot be seen here.
-fn is_same(origin: &str, called: &Authority) -> bool {
+pub(super) fn is_same(origin: &str, called: &Authority) -> bool {
     let Ok(origin) = Url::parse(origin) else { return false };
     if !matches!(origin.scheme(), "http" | "https") {
         return false;

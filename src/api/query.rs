@@ -1,5 +1,6 @@
 //! The parameters after the question mark, read strictly: an unknown or repeated
-//! name, or a value of the wrong form, is refused by name.
+//! name, or a value of the wrong form, is refused by name. U+0000 becomes U+FFFD
+//! as in bodies: one of the stores cannot even compare with it.
 
 use std::collections::BTreeMap;
 
@@ -35,9 +36,10 @@ impl<T: DeserializeOwned> FromRequestParts<ApiState> for WithMetadata<T> {
     }
 }
 
-fn parse_with_metadata<T: DeserializeOwned>(query: &str) -> Result<WithMetadata<T>, Failure> {
+pub(super) fn parse_with_metadata<T: DeserializeOwned>(query: &str) -> Result<WithMetadata<T>, Failure> {
     let mut others = url::form_urlencoded::Serializer::new(String::new());
     let mut entries = BTreeMap::new();
+    let query = without_nul(query);
     for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
         let Some(key) = metadata_key(&name) else {
             others.append_pair(&name, &value);
@@ -56,6 +58,11 @@ fn parse_with_metadata<T: DeserializeOwned>(query: &str) -> Result<WithMetadata<
     parse(&others.finish()).map(|fields| WithMetadata(fields, entries))
 }
 
+/// A URL cannot hold the byte itself, and its escape is written in one way.
+fn without_nul(query: &str) -> String {
+    query.replace("%00", "%EF%BF%BD")
+}
+
 fn metadata_key(name: &str) -> Option<&str> {
     let rest = name.strip_prefix("metadata")?;
     let key = match rest.strip_prefix('.') {
@@ -66,6 +73,7 @@ fn metadata_key(name: &str) -> Option<&str> {
 }
 
 fn parse<T: DeserializeOwned>(query: &str) -> Result<T, Failure> {
+    let query = without_nul(query);
     let reader = serde_urlencoded::Deserializer::new(url::form_urlencoded::parse(query.as_bytes()));
     serde_path_to_error::deserialize(reader).map_err(|error| {
         let path = error.path().to_string();
@@ -120,6 +128,18 @@ mod tests {
         ] {
             assert!(parse_with_metadata::<Filter>(query).is_err(), "{query}");
         }
+    }
+
+    #[test]
+    fn nul_is_replaced_in_names_and_values() {
+        let WithMetadata(filter, entries) =
+            parse_with_metadata::<Filter>("metadata[a%00]=%00b&metadata.c=%2500").unwrap();
+        assert_eq!(filter.limit.count(), 50);
+        let expected =
+            [("a\u{fffd}", "\u{fffd}b"), ("c", "%00")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(entries, BTreeMap::from(expected));
+        let texts: BTreeMap<String, String> = parse("x=a%00%00&y=%%00").unwrap();
+        assert_eq!((&*texts["x"], &*texts["y"]), ("a\u{fffd}\u{fffd}", "%\u{fffd}"));
     }
 
     #[test]

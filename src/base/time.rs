@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Datelike, SecondsFormat, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// Milliseconds since 1970-01-01T00:00:00Z.
@@ -37,11 +37,23 @@ impl fmt::Display for Timestamp {
     }
 }
 
+/// The text is not an instant that can be shown again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected an RFC 3339 time such as 2026-01-31T09:30:00.000Z")]
+pub struct ParseTimestampError;
+
 impl std::str::FromStr for Timestamp {
-    type Err = chrono::ParseError;
+    type Err = ParseTimestampError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(Self(DateTime::parse_from_rfc3339(text)?.timestamp_millis()))
+        let at = DateTime::parse_from_rfc3339(text)
+            .map_err(|_| ParseTimestampError)?
+            .to_utc();
+        // An offset may lead out of the years that RFC 3339 can write.
+        let can_be_shown = (0..=9999).contains(&at.year());
+        can_be_shown
+            .then(|| Self(at.timestamp_millis()))
+            .ok_or(ParseTimestampError)
     }
 }
 
@@ -54,8 +66,7 @@ impl Serialize for Timestamp {
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        text.parse()
-            .map_err(|_| de::Error::custom("expected an RFC 3339 time such as 2026-01-31T09:30:00.000Z"))
+        text.parse().map_err(de::Error::custom)
     }
 }
 
@@ -82,5 +93,21 @@ mod tests {
         assert_eq!(at.to_string(), "2026-01-31T09:30:00.007Z");
         assert_eq!("2026-01-31T10:30:00.007+01:00".parse(), Ok(at));
         assert_eq!(at.day(), "2026-01-31");
+    }
+
+    #[test]
+    fn only_years_of_four_digits_are_read() {
+        for text in ["0000-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"] {
+            let at: Timestamp = text.parse().unwrap();
+            assert_eq!(at.to_string(), text);
+        }
+        for text in [
+            "0000-01-01T00:00:00+00:01",
+            "9999-12-31T23:59:00-00:01",
+            "+10000-01-01T00:00:00Z",
+            "",
+        ] {
+            assert_eq!(text.parse::<Timestamp>(), Err(ParseTimestampError), "{text}");
+        }
     }
 }

@@ -15,6 +15,7 @@
 mod answers;
 mod api_rest;
 mod audit;
+mod bad_input;
 mod binary;
 mod budgets;
 mod busy;

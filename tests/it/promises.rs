@@ -146,7 +146,7 @@ fn every_post_that_is_sent_again_is_answered_again_and_done_once() {
 }
 
 /// Operations that answer a page.
-fn lists(document: &Value) -> Vec<Operation> {
+pub fn lists(document: &Value) -> Vec<Operation> {
     let mut all = closed(document);
     all.retain(|operation| {
         let schema = &operation.body["responses"]["200"]["content"]["application/json"]["schema"]["$ref"];
