@@ -1,6 +1,8 @@
 //! The programs in `examples/` as a reader runs them: clients are generated from
-//! the committed document, then they do the main job with a real server.
+//! the committed document, then they do the main job with a real server. And
+//! what a stranger might send it.
 
+mod anything;
 mod curl;
 mod python;
 mod typescript;

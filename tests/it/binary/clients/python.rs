@@ -1,27 +1,14 @@
 //! The Python example: a package by `openapi-python-client`.
 
 use super::does_the_main_job;
-use super::workshop::{Workshop, is_here};
+use super::workshop::{PYTHON, Workshop};
 
 const FILES: [&str; 4] = ["requirements.txt", "generator.yaml", "generate", "main.py"];
-const PYTHON: &str = ".venv/bin/python";
 
 #[tokio::test]
 async fn the_generated_python_client_imports_and_does_the_main_job() {
-    let recent = [
-        "-c",
-        "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))",
-    ];
-    if !is_here("python 3.11 with venv", "python3", &recent).await {
-        return;
-    }
-    let workshop = Workshop::of("python", &FILES);
-    let environment = workshop.command("python3", &["-m", "venv", "--clear", ".venv"]);
-    let packages = workshop.command(PYTHON, &["-m", "pip", "install", "-q", "-r", "requirements.txt"]);
-    if !workshop
-        .installed("requirements.txt", vec![environment, packages])
-        .await
-    {
+    let workshop = Workshop::of("examples/python", &FILES);
+    if !workshop.has_python().await {
         return;
     }
     workshop.run("./generate", &[]).await;

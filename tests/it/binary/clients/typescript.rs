@@ -12,7 +12,7 @@ async fn the_generated_typescript_client_compiles_and_does_the_main_job() {
     if !is_here("node 20", "node", &recent).await || !is_here("npm", "npm", &["--version"]).await {
         return;
     }
-    let workshop = Workshop::of("typescript", &FILES);
+    let workshop = Workshop::of("examples/typescript", &FILES);
     let install = workshop.command("npm", &["ci", "--no-audit", "--no-fund"]);
     if !workshop.installed("package-lock.json", vec![install]).await {
         return;

@@ -11,8 +11,8 @@ use tokio::process::Command;
 use super::super::program::{Program, err};
 use crate::harness::PATIENCE;
 
-/// A registry may be far, and the machine busy; below what the runner allows.
-const FETCHING: Duration = Duration::from_secs(120);
+/// A registry may be far, there may be much to do, and the machine busy; below what the runner allows.
+const LONG: Duration = Duration::from_secs(120);
 
 /// What installers say when they reach nobody.
 const UNREACHABLE: [&str; 7] = [
@@ -25,21 +25,26 @@ const UNREACHABLE: [&str; 7] = [
     "ConnectTimeoutError",
 ];
 
+/// After `has_python`.
+pub(super) const PYTHON: &str = ".venv/bin/python";
+
 pub(super) struct Workshop {
     directory: PathBuf,
 }
 
 impl Workshop {
-    /// The example's files beside the document, as in the repository.
-    pub(super) fn of(example: &str, files: &[&str]) -> Self {
-        let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clients").join(example);
-        let directory = root.join("examples").join(example);
+    /// Files of `home`, a directory of the repository, at the same place beside
+    /// the document.
+    pub(super) fn of(home: &str, files: &[&str]) -> Self {
+        let name = home.replace('/', "-");
+        let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clients").join(name);
+        let directory = root.join(home);
         std::fs::create_dir_all(&directory).unwrap();
         std::fs::create_dir_all(root.join("openapi")).unwrap();
         let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
         std::fs::copy(repository.join("openapi/native.json"), root.join("openapi/native.json")).unwrap();
         for file in files {
-            let original = repository.join("examples").join(example).join(file);
+            let original = repository.join(home).join(file);
             std::fs::copy(original, directory.join(file)).unwrap();
         }
         Self { directory }
@@ -59,7 +64,7 @@ impl Workshop {
             return true;
         }
         for mut command in commands {
-            let output = within(FETCHING, &mut command, "").await;
+            let output = within(LONG, &mut command, "").await;
             let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), err(&output));
             if !output.status.success() && UNREACHABLE.iter().any(|word| said.contains(word)) {
                 eprintln!("skipped: the registry cannot be reached\n{said}");
@@ -71,9 +76,22 @@ impl Workshop {
         true
     }
 
+    /// A Python of its own with the packages of `requirements.txt`; whether it is
+    /// there now.
+    pub(super) async fn has_python(&self) -> bool {
+        // Older ones do not have what the generator uses.
+        let recent = "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))";
+        if !is_here("python 3.11 with venv", "python3", &["-c", recent]).await {
+            return false;
+        }
+        let environment = self.command("python3", &["-m", "venv", "--clear", ".venv"]);
+        let packages = self.command(PYTHON, &["-m", "pip", "install", "-q", "-r", "requirements.txt"]);
+        self.installed("requirements.txt", vec![environment, packages]).await
+    }
+
     /// Runs a command that has to succeed; what it said.
     pub(super) async fn run(&self, program: &str, args: &[&str]) -> String {
-        let output = within(FETCHING, &mut self.command(program, args), "").await;
+        let output = within(LONG, &mut self.command(program, args), "").await;
         let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), err(&output));
         assert!(output.status.success(), "{program} {args:?}: {said}");
         said
@@ -101,6 +119,11 @@ pub(super) async fn talk(server: &Program, command: Command, typed: &str) -> Out
 pub(super) async fn talk_as(server: &Program, key: &str, mut command: Command, typed: &str) -> Output {
     command.env("HERMES_URL", &server.base).env("HERMES_API_KEY", key);
     within(PATIENCE, &mut command, typed).await
+}
+
+/// Runs a program that takes its time.
+pub(super) async fn talk_at_length(mut command: Command) -> Output {
+    within(LONG, &mut command, "").await
 }
 
 async fn within(patience: Duration, command: &mut Command, typed: &str) -> Output {
