@@ -158,7 +158,10 @@ const PLACES: &[Place] = &[
         "FC-055",
         &["fc_055_neither_a_title_nor_an_id_opens_a_session_of_another_tenant"],
     ),
-    later("FC-056", "needs the import of messages"),
+    later(
+        "FC-056",
+        "messages come in with their session, none is added to one that is there",
+    ),
     tested(
         "FC-058",
         &["fc_058_of_three_messages_that_interrupt_only_the_last_completes"],
