@@ -47,13 +47,17 @@ def turn(api: AuthenticatedClient, session: str, message: str) -> Iterator[objec
                 yield model.from_dict(json.loads(frame.data))
 
 
-def handle(api: AuthenticatedClient, event: object) -> bool:
+def handle(api: AuthenticatedClient, event: object, spoken: set[str]) -> bool:
     """Shows the event; whether the turn is over."""
     match event:
         case models.MessageDeltaEvent():
+            spoken.add(event.data.message_id)
             print(event.data.text, end="", flush=True)
         case models.MessageCompletedEvent() if event.data.message.role == "assistant":
-            print()
+            # Whoever comes late to a message gets it as a whole, without deltas.
+            late = event.data.message.id not in spoken
+            parts = event.data.message.content if late else []
+            print("".join(getattr(part, "text", "") for part in parts))
         case models.ToolCallStartedEvent():
             print(f"[{event.data.tool_call.name} runs]")
         case models.ToolCallCompletedEvent() | models.ToolCallDeniedEvent():
@@ -111,8 +115,9 @@ def main() -> None:
     session = answer(create_session.sync(client=api, body=new))
     print(session.id)
     message = sys.argv[1] if len(sys.argv) > 1 else CLEAN_UP
+    spoken: set[str] = set()
     for event in turn(api, session.id, message):
-        if handle(api, event):
+        if handle(api, event, spoken):
             break
 
 

@@ -27,6 +27,8 @@ const api = createClient<paths>({
 });
 const person = createInterface({ input: stdin });
 const answers = person[Symbol.asyncIterator]();
+/** Messages of which deltas came. */
+const spoken = new Set<string>();
 
 /** The events of a turn, each as what its `type` says. */
 async function* turn(session: string, input: string): AsyncGenerator<Event> {
@@ -47,10 +49,11 @@ async function* turn(session: string, input: string): AsyncGenerator<Event> {
 async function handle(event: Event): Promise<boolean> {
   switch (event.type) {
     case "message.delta":
+      spoken.add(event.data.message_id);
       stdout.write(event.data.text);
       return false;
     case "message.completed":
-      if (event.data.message.role === "assistant") stdout.write("\n");
+      if (event.data.message.role === "assistant") stdout.write(`${unheard(event.data.message)}\n`);
       return false;
     case "tool_call.started":
       stdout.write(`[${event.data.tool_call.name} runs]\n`);
@@ -104,6 +107,12 @@ async function handle(event: Event): Promise<boolean> {
       // A type that is not named above does not compile.
       return unheardOf(event);
   }
+}
+
+/** Whoever comes late to a message gets it as a whole, without deltas. */
+function unheard(message: Schemas["Message"]): string {
+  if (spoken.has(message.id)) return "";
+  return message.content.map((part) => (part.type === "text" ? part.text : "")).join("");
 }
 
 /** Newer servers may know more types; they are to be passed over. */

@@ -13,7 +13,12 @@ async fn the_generated_typescript_client_compiles_and_does_the_main_job() {
         return;
     }
     let workshop = Workshop::of("examples/typescript", &FILES);
-    let install = workshop.command("npm", &["ci", "--no-audit", "--no-fund"]);
+    let mut install = workshop.command("npm", &["ci", "--no-audit", "--no-fund"]);
+    install.args([
+        "--fetch-retries=1",
+        "--fetch-retry-mintimeout=1000",
+        "--fetch-timeout=30000",
+    ]);
     if !workshop.installed("package-lock.json", vec![install]).await {
         return;
     }

@@ -15,14 +15,18 @@ use crate::harness::PATIENCE;
 const LONG: Duration = Duration::from_secs(120);
 
 /// What installers say when they reach nobody.
-const UNREACHABLE: [&str; 7] = [
+const UNREACHABLE: [&str; 11] = [
     "ENOTFOUND",
     "EAI_AGAIN",
     "ECONNREFUSED",
     "ETIMEDOUT",
     "ENETUNREACH",
     "NewConnectionError",
+    "NameResolutionError",
     "ConnectTimeoutError",
+    "ReadTimeoutError",
+    "ECONNRESET",
+    "ERR_SOCKET_TIMEOUT",
 ];
 
 /// After `has_python`.
@@ -85,7 +89,8 @@ impl Workshop {
             return false;
         }
         let environment = self.command("python3", &["-m", "venv", "--clear", ".venv"]);
-        let packages = self.command(PYTHON, &["-m", "pip", "install", "-q", "-r", "requirements.txt"]);
+        let mut packages = self.command(PYTHON, &["-m", "pip", "install", "-q", "-r", "requirements.txt"]);
+        packages.args(["--retries", "1", "--timeout", "15"]);
         self.installed("requirements.txt", vec![environment, packages]).await
     }
 
