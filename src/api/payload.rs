@@ -11,6 +11,9 @@ use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::model::principal::Principal;
 use crate::model::problem::ProblemCode;
@@ -156,6 +159,19 @@ fn too_large(max: usize) -> Failure {
 
 /// The usual name of JSON Lines.
 pub const NDJSON: &str = "application/x-ndjson";
+
+/// A body of lines as the document knows it: a file, since lines together are
+/// not a value that a schema could describe.
+pub enum JsonLines {}
+
+impl PartialSchema for JsonLines {
+    fn schema() -> RefOr<Schema> {
+        let file = ObjectBuilder::new().schema_type(Type::String);
+        file.format(Some(SchemaFormat::KnownFormat(KnownFormat::Binary))).into()
+    }
+}
+
+impl ToSchema for JsonLines {}
 
 fn is_lines(headers: &HeaderMap) -> bool {
     [NDJSON, "application/ndjson", "application/jsonl"].contains(&essence(headers).as_str())

@@ -183,6 +183,34 @@ fn every_reference_leads_somewhere() {
     assert!(count > 100, "references are written in another way: {count}");
 }
 
+/// An object that takes no other fields, in an `allOf` with one that asks for
+/// more: nothing would fit both.
+#[test]
+fn nothing_closed_is_part_of_something_wider() {
+    let document = document();
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    let mut count = 0;
+    for (name, schema) in schemas {
+        let variants = schema["oneOf"].as_array().into_iter().flatten();
+        for whole in variants.chain([schema]) {
+            for part in whole["allOf"].as_array().into_iter().flatten() {
+                let referred = part["$ref"].as_str().and_then(|path| path.rsplit('/').next());
+                let part = referred.map_or(part, |name| &schemas[name]);
+                assert_ne!(part["additionalProperties"], false, "in `{name}`");
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 50, "wholes are written in another way: {count}");
+    let lines = &schemas["TransferLine"]["discriminator"]["mapping"];
+    assert_eq!(lines["turn"], "#/components/schemas/TurnLine");
+    assert_eq!(
+        schemas["TurnLine"]["properties"]["type"]["enum"],
+        serde_json::json!(["turn"])
+    );
+    assert!(schemas["AuditRecord"]["properties"]["link"].is_object());
+}
+
 /// Durable events as the model has them, and the frames that only streams have.
 #[test]
 fn streams_are_described_as_a_union_of_events() {

@@ -7,6 +7,7 @@ mod events;
 mod lists;
 mod once;
 mod rates;
+mod sealed;
 
 use std::fmt::Write;
 
@@ -24,6 +25,7 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::api::once::NAME;
 use crate::model::principal::Scope;
 use crate::model::problem::{Problem, ProblemCode};
+use crate::model::transfer::TransferLine;
 
 use super::page::Limit;
 use super::viewer::PARAMETER;
@@ -115,6 +117,9 @@ pub(super) fn about() -> OpenApi {
     let limit = (Limit::name().into_owned(), Limit::schema());
     let mut schemas = vec![limit, (Problem::name().into_owned(), Problem::schema())];
     Problem::schemas(&mut schemas);
+    // A line is described, though a body of lines is no value.
+    schemas.push((TransferLine::name().into_owned(), TransferLine::schema()));
+    TransferLine::schemas(&mut schemas);
     for (name, schema) in &mut schemas {
         if *name == ProblemCode::name() {
             tell_codes(schema);
@@ -207,6 +212,7 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
     if let Some(components) = &mut document.components {
         lists::by_name(&mut components.schemas);
         events::as_unions(&mut components.schemas);
+        sealed::as_wholes(&mut components.schemas);
     }
     document
 }

@@ -13,6 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
 use crate::api::page::{Limit, Page};
+use crate::api::payload::JsonLines;
 use crate::api::query::Query;
 use crate::api::state::ApiState;
 use crate::base::Timestamp;
@@ -105,7 +106,7 @@ pub(super) async fn list_audit(
 /// withheld; their digests keep the chain whole.
 #[utoipa::path(get, path = "/v1/audit/export", tag = "audit",
     responses((status = 200, description = "The export, one object a line: a head, the entries, an end.",
-        body = String, content_type = "application/x-ndjson")))]
+        body = inline(JsonLines), content_type = "application/x-ndjson")))]
 pub(super) async fn export_audit(caller: Caller) -> Result<Response, Failure> {
     caller.require(Scope::AuditRead)?;
     let mut export = AuditExport::new(caller.scope);

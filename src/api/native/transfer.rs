@@ -15,7 +15,7 @@ use crate::api::caller::Caller;
 use crate::api::failure::Failure;
 use crate::api::json;
 use crate::api::path::InPath;
-use crate::api::payload::{NDJSON, Payload};
+use crate::api::payload::{JsonLines, NDJSON, Payload};
 use crate::api::query::Query;
 use crate::api::state::ApiState;
 use crate::model::id::{SessionId, TurnId};
@@ -56,8 +56,8 @@ struct Export {
 /// messages, and an `end` that counts them. What runs or waits is not in it. The
 /// file comes as it is read; one that breaks off has no `end`.
 #[utoipa::path(get, path = "/v1/sessions/{id}/export", tag = "sessions", params(("id" = SessionId, Path)),
-    responses((status = 200, description = "The file; each line is one value.",
-        body = TransferLine, content_type = "application/x-ndjson",
+    responses((status = 200, description = "The file; each line is a `TransferLine`.",
+        body = inline(JsonLines), content_type = "application/x-ndjson",
         headers(("Content-Disposition" = String, description = "A name for the file.")))))]
 pub(super) async fn export_session(caller: Caller, InPath(id): InPath<SessionId>) -> Result<Response, Failure> {
     caller.require(Scope::SessionsRead)?;
@@ -231,8 +231,8 @@ pub(super) struct ImportFilter {
 /// ids; its `external_id` leads from the old one to it, and keeps a file from
 /// being taken twice.
 #[utoipa::path(post, path = "/v1/sessions/import", tag = "sessions", params(ImportFilter),
-    request_body(content = TransferLine, content_type = "application/x-ndjson",
-        description = "JSON Lines: one value a line, as an export writes them. A fault is told with the number of \
+    request_body(content = inline(JsonLines), content_type = "application/x-ndjson",
+        description = "JSON Lines: each line is a `TransferLine`, as an export writes them. A fault is told with the number of \
             its line, from 0, before the pointer into it.",
         example = json!("{\"type\":\"session\",\"version\":1,\"id\":\"example\",\"preset\":\"hermes-api-server\"}\n\
             {\"type\":\"end\",\"turns\":0,\"messages\":0}\n")),

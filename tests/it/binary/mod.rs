@@ -3,6 +3,7 @@
 
 mod audit;
 mod chat;
+mod clients;
 mod commands;
 mod deaths;
 mod frozen;

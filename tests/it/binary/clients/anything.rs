@@ -1,0 +1,52 @@
+//! Whatever the document allows, and much that it does not, sent by
+//! schemathesis: no answer that the document does not tell of, and no fault of
+//! the server. Streams that stay open are left out.
+
+use super::super::program::{Program, out};
+use super::workshop::{Workshop, talk_at_length};
+use crate::harness::Place;
+use crate::openapi::{document, operations};
+
+const FILES: [&str; 2] = ["requirements.txt", "hooks.py"];
+const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
+                      response_headers_conformance,response_schema_conformance";
+
+#[tokio::test]
+async fn no_request_gets_an_answer_that_the_document_does_not_tell_of() {
+    let workshop = Workshop::of("tests/data/schemathesis", &FILES);
+    if !workshop.has_python().await {
+        return;
+    }
+    let place = Place::sqlite();
+    let server = Program::start(&place).await;
+    let bearer = format!("Authorization: Bearer {}", server.key);
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi/native.json");
+    let mut command = workshop.command(".venv/bin/schemathesis", &["run", file, "--url", &server.base]);
+    command
+        .env("SCHEMATHESIS_HOOKS", "hooks")
+        .env("PYTHONPATH", ".")
+        .args(["--header", &bearer, "--checks", CHECKS])
+        .args(["--exclude-operation-id-regex", "^stream_"])
+        .args(["--phases", "coverage,fuzzing,stateful", "--max-examples", "8"])
+        // The same requests each time.
+        .args(["--generation-deterministic"])
+        .args(["--request-timeout", "20", "--warnings", "off", "--no-color"]);
+    let tried = talk_at_length(command).await;
+    let said = out(&tried);
+    assert_eq!(tried.status.code(), Some(0), "{said}");
+    let cases = said
+        .split(" generated, ")
+        .next()
+        .and_then(|text| text.rsplit(' ').next());
+    let cases: u32 = cases.unwrap().parse().unwrap();
+    assert!(cases > 1000, "{said}");
+    let all = operations(&document());
+    let open = all
+        .iter()
+        .filter(|operation| operation.id.starts_with("stream_"))
+        .count();
+    let selected = format!("{} selected / {} total", all.len() - open, all.len());
+    assert!(said.contains(&selected), "{said}");
+    assert_eq!(server.get("/health/ready").await.status, 200);
+    server.stop().await;
+}
