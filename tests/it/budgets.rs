@@ -11,7 +11,6 @@ use hermes_server::model::turn::StopReason;
 use hermes_server::model::usage::{Price, UsageGroup};
 use hermes_server::store::Fate;
 use hermes_server::store::usage::UsageFilter;
-use hermes_server::turn::requests::AnswerRequest;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,7 +18,7 @@ use std::time::Duration;
 use crate::api_rest::{Talk, decision_of};
 use crate::harness::http::Web;
 use crate::harness::model_server::{ModelServer, Reply};
-use crate::harness::script::{check_log, check_transcript, mark};
+use crate::harness::script::{answer, check_log, check_transcript, mark};
 use crate::harness::{Place, Server, name, on_both, probe};
 
 /// What the tenant spent: by the rows of calls, and by the sums.
@@ -321,18 +320,6 @@ async fn pending(server: &Server, session: SessionId) -> Approval {
     let mut found = read.await.unwrap();
     assert_eq!(found.len(), 1);
     found.remove(0)
-}
-
-fn answer(choice: Choice) -> AnswerRequest {
-    AnswerRequest {
-        choice,
-        digest: None,
-        reason: None,
-        stop_turn: false,
-        arguments: None,
-        grant: None,
-        by: "tester".to_owned(),
-    }
 }
 
 /// Sixteen sessions of one tenant spend at once, all on the same day's line.

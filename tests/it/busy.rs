@@ -11,7 +11,7 @@ use hermes_server::model::problem::ProblemCode;
 use hermes_server::model::turn::{OnBusy, StopReason, TurnStatus};
 use hermes_server::turn::requests::{AnswerRequest, CreatedTurn, EngineError, NewTurn, TurnPatch};
 
-use crate::harness::script::{check_log, check_transcript, guarded, mark, terminal};
+use crate::harness::script::{answer, check_log, check_transcript, guarded, mark, terminal};
 use crate::harness::{Server, lines, name, new_turn, on_both};
 
 /// A turn that waits for a person, so that everything else waits behind it.
@@ -108,15 +108,7 @@ async fn busy(server: &Server, session: SessionId, text: &str, on_busy: OnBusy) 
 /// Allows once whatever pends.
 pub(crate) async fn decide_all(server: &Server, session: SessionId) {
     for approval in approvals(server, session).await {
-        let answer = AnswerRequest {
-            choice: Choice::Once,
-            digest: None,
-            reason: None,
-            stop_turn: false,
-            arguments: None,
-            grant: None,
-            by: "tester".to_owned(),
-        };
+        let answer = answer(Choice::Once);
         server.engine.decide(&server.scope, approval.id, answer).await.unwrap();
     }
 }

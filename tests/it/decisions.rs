@@ -7,22 +7,10 @@ use hermes_server::model::event::EventBody;
 use hermes_server::model::id::{ApprovalId, SessionId};
 use hermes_server::model::problem::ProblemCode;
 use hermes_server::store::Fate;
-use hermes_server::turn::requests::{AnswerRequest, BatchRequest, EngineError};
+use hermes_server::turn::requests::{BatchRequest, EngineError};
 
-use crate::harness::script::{check_log, check_transcript, guarded};
+use crate::harness::script::{answer, check_log, check_transcript, guarded};
 use crate::harness::{Server, lines, on_both, probe};
-
-fn answer(choice: Choice) -> AnswerRequest {
-    AnswerRequest {
-        choice,
-        digest: None,
-        reason: None,
-        stop_turn: false,
-        arguments: None,
-        grant: None,
-        by: "tester".to_owned(),
-    }
-}
 
 fn batch(atomic: bool, asked: &[Approval], choices: &[Choice]) -> BatchRequest {
     let answers = asked.iter().zip(choices);

@@ -16,7 +16,7 @@ use hermes_server::model::turn::TurnStatus;
 use hermes_server::store::Fate;
 use hermes_server::turn::requests::{AnswerRequest, EngineError};
 
-use crate::harness::script::{check_log, check_transcript, guarded, mark, terminal};
+use crate::harness::script::{answer, check_log, check_transcript, guarded, mark, terminal};
 use crate::harness::{Server, lines, name, names, on_both, probe};
 
 #[test]
@@ -109,18 +109,6 @@ fn an_answer_of_too_many_calls_fails_the_turn_and_stores_none() {
         assert!(!names(&frames).contains(&"tool_call.proposed".to_owned()));
         server.stop().await;
     });
-}
-
-fn answer(choice: Choice) -> AnswerRequest {
-    AnswerRequest {
-        choice,
-        digest: None,
-        reason: None,
-        stop_turn: false,
-        arguments: None,
-        grant: None,
-        by: "tester".to_owned(),
-    }
 }
 
 async fn pending(

@@ -15,9 +15,11 @@ use hermes_server::model::problem::ProblemCode;
 use hermes_server::model::session::ApprovalPolicy;
 use hermes_server::model::turn::{OnBusy, TurnStatus};
 use hermes_server::store::Fate;
-use hermes_server::turn::requests::{AnswerRequest, CreateSession, EngineError, NewTurn};
+use hermes_server::turn::requests::{CreateSession, EngineError, NewTurn};
 
-use crate::harness::script::{check_log, check_transcript, guarded, is_terminal, mark, terminal, terminal_events};
+use crate::harness::script::{
+    answer, check_log, check_transcript, guarded, is_terminal, mark, terminal, terminal_events,
+};
 use crate::harness::{PATIENCE, Server, lines, name, names, new_session, new_turn, on_both, probe, until};
 
 /// Small pauses in an order that a seed fixes.
@@ -43,18 +45,6 @@ impl Dice {
                 tokio::time::sleep(span).await;
             }
         }
-    }
-}
-
-fn answer(choice: Choice) -> AnswerRequest {
-    AnswerRequest {
-        choice,
-        digest: None,
-        reason: None,
-        stop_turn: false,
-        arguments: None,
-        grant: None,
-        by: "tester".to_owned(),
     }
 }
 

@@ -1,11 +1,26 @@
-//! Lines for the demo model, and the checks that every transcript and log must
+//! Lines for the demo model, a person's answers, and the checks that every transcript and log must
 //! pass whatever happened.
 
 use std::collections::HashMap;
 
+use hermes_server::model::approval::Choice;
 use hermes_server::model::event::{Event, EventBody};
 use hermes_server::model::id::TurnId;
 use hermes_server::model::message::{Message, Role};
+use hermes_server::turn::requests::AnswerRequest;
+
+/// An answer to an approval that says nothing more.
+pub fn answer(choice: Choice) -> AnswerRequest {
+    AnswerRequest {
+        choice,
+        digest: None,
+        reason: None,
+        stop_turn: false,
+        arguments: None,
+        grant: None,
+        by: "tester".to_owned(),
+    }
+}
 
 /// A directive that runs a command.
 pub fn terminal(command: &str) -> String {
