@@ -41,6 +41,12 @@ impl Rows<'_> {
         for update in &writes.approvals {
             self.settle_approval(update).await?;
         }
+        for question in &writes.new_questions {
+            self.add_question(&session.user_id, question).await?;
+        }
+        for update in &writes.questions {
+            self.settle_question(update).await?;
+        }
         for grant in &writes.new_grants {
             self.add_grant(&session.user_id, grant).await?;
         }

@@ -5,6 +5,7 @@
 
 pub mod arguments;
 pub mod budget;
+mod clarify;
 pub mod coerce;
 pub mod command_line;
 pub mod dispatch;
@@ -14,6 +15,7 @@ pub mod file_views;
 mod host;
 pub mod name_repair;
 pub mod output;
+pub mod park;
 pub mod registry;
 pub mod schema;
 pub mod session_tools;
@@ -35,12 +37,13 @@ use tokio_util::sync::CancellationToken;
 use crate::base::Clock;
 use crate::guard::Finding;
 use crate::live::hub::Pen;
-use crate::model::call::{Effect, Footprint};
+use crate::model::call::{Effect, Execution, Footprint};
 use crate::model::id::{CallId, SessionId, TenantId};
 
 pub use host::{Host, HostError, HostSettings};
 
 use budget::ResultLimit;
+use park::Park;
 
 /// What a tool is, apart from what it does.
 #[derive(Clone, Copy, Debug)]
@@ -114,6 +117,17 @@ pub trait Tool: Send + Sync {
 
     /// The text that an exact grant and an approval's title name.
     fn subject(&self, arguments: &Value) -> String;
+
+    /// Who carries a call out.
+    fn execution(&self) -> Execution {
+        Execution::Server
+    }
+
+    /// What a call waits for that is not run here, or the result of one that
+    /// makes no sense. Pure and quick: called under the session's lock.
+    fn park(&self, _arguments: &Value) -> Result<Park, String> {
+        Err(park::not_here(self.spec().name))
+    }
 
     /// Runs the call to its end. Cancelling is asked through the token; the
     /// future is awaited, never dropped half-way.

@@ -33,6 +33,7 @@ mod leases;
 mod limits;
 mod migrations;
 mod openapi;
+mod parked;
 mod promises;
 mod races;
 mod recovery;

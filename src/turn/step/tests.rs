@@ -6,6 +6,7 @@ mod budgets;
 mod cases;
 mod edits;
 mod next;
+mod parked;
 mod properties;
 
 use std::collections::HashMap;
@@ -154,6 +155,7 @@ impl Game {
             turn: turn(&clock),
             calls: Vec::new(),
             approvals: Vec::new(),
+            questions: Vec::new(),
             budgets: Vec::new(),
         };
         let mut game = Self {
@@ -262,10 +264,11 @@ impl Game {
                 .state
                 .pending()
                 .any(|approval| approval.tool_call_id == Some(call.call_id));
+            let waits = waits || call.is_handed_over();
             assert_eq!(waits, call.status == CallStatus::Waiting, "{call:?}");
         }
         let runs = calls.iter().any(|call| call.status == CallStatus::Running);
-        let pends = self.state.pending().next().is_some();
+        let pends = !self.state.required_actions().is_empty();
         match turn.status {
             TurnStatus::Waiting => assert!(pends && !runs && turn.owner.is_none()),
             // Begun or woken while draining: for another process.
@@ -385,6 +388,7 @@ fn rules() -> Rules {
         max_steps: 90,
         mode: ApprovalMode::Manual,
         on_ask: OnAsk::Wait,
+        clarify_timeout_ms: 0,
         approval_timeout_ms: 0,
         on_expiry: OnExpiry::Deny,
         recovery: Recovery::Tell,
@@ -406,6 +410,7 @@ fn session(clock: &Clock) -> SessionRecord {
         environment: EnvironmentSpec::default(),
         approvals: ApprovalPolicy::default(),
         sampling: Box::default(),
+        tools: Vec::new(),
         status: SessionStatus::Idle,
         head_seq: 0,
         next_position: 0,
