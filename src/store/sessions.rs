@@ -6,7 +6,7 @@ use super::scope::Rows;
 use super::{Arg, News, Row, StoreError};
 use crate::base::Timestamp;
 use crate::model::id::SessionId;
-use crate::model::record::SessionRecord;
+use crate::model::record::{SessionRecord, Writes};
 use crate::model::sampling::SamplingChanges;
 use crate::model::session::{Metadata, Parent, RequiredAction, Session, SessionStatus};
 
@@ -79,7 +79,7 @@ impl Rows<'_> {
             update session set head_seq = head_seq
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null
             returning session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
-                status, head_seq, next_position, active_turn_id, usage, todo, seen_files, cwd, node_id, deleted_at";
+                status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd, node_id, deleted_at";
         self.locked(SQL, id).await
     }
 
@@ -90,7 +90,7 @@ impl Rows<'_> {
             update session set head_seq = head_seq
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)
             returning session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
-                status, head_seq, next_position, active_turn_id, usage, todo, seen_files, cwd, node_id, deleted_at";
+                status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd, node_id, deleted_at";
         self.locked(SQL, id).await
     }
 
@@ -104,7 +104,7 @@ impl Rows<'_> {
     pub async fn session_record(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
         const SQL: &str = "
             select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
-                status, head_seq, next_position, active_turn_id, usage, todo, seen_files, cwd, node_id, deleted_at
+                status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd, node_id, deleted_at
             from session
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null";
         let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
@@ -116,7 +116,7 @@ impl Rows<'_> {
     pub async fn session_record_even_deleted(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
         const SQL: &str = "
             select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
-                status, head_seq, next_position, active_turn_id, usage, todo, seen_files, cwd, node_id, deleted_at
+                status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd, node_id, deleted_at
             from session
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)";
         let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
@@ -135,17 +135,18 @@ impl Rows<'_> {
         row.map(|row| row.int("head_seq")).transpose()
     }
 
-    /// Writes back what the lock's holder changed. What the session has seen of
-    /// files is long, so it is only written when it is `seen_files`.
+    /// Writes back what the lock's holder changed. What is long is only written
+    /// when `writes` has it.
     pub(super) async fn write_session(
         &mut self,
         session: &SessionRecord,
-        seen_files: &Option<String>,
+        writes: &Writes,
         at: Timestamp,
     ) -> Result<(), StoreError> {
         const SQL: &str = "
             update session set status = $3, head_seq = $4, next_position = $5, active_turn_id = $6, usage = $7,
-                todo = $8, cwd = $9, updated_at = $10, node_id = $11, seen_files = coalesce($12, seen_files)
+                todo = $8, cwd = $9, updated_at = $10, node_id = $11, seen_files = coalesce($12, seen_files),
+                memory_block = coalesce($13, memory_block)
             where tenant_id = $1 and session_id = $2";
         let args = [
             self.tenant.into(),
@@ -159,7 +160,8 @@ impl Rows<'_> {
             Arg::from(&session.cwd),
             at.into(),
             session.node_id.into(),
-            Arg::from(seen_files),
+            Arg::from(&writes.seen_files),
+            Arg::from(&writes.memory_block),
         ];
         self.conn.execute(SQL, &args).await?;
         Ok(())
@@ -333,6 +335,7 @@ impl Rows<'_> {
             usage: row.json("usage")?,
             todo: row.text("todo")?,
             seen_files: row.text("seen_files")?,
+            memory_block: row.opt_text("memory_block")?,
             cwd: row.opt_text("cwd")?,
             node_id: row.opt_id("node_id")?,
             deleted_at: row.opt_timestamp("deleted_at")?,

@@ -23,6 +23,7 @@ use crate::model::approval::{OnAsk, OnExpiry, Recovery};
 use crate::model::budget::{BudgetScope, BudgetUnit, Budgets};
 use crate::model::grant::Grant;
 use crate::model::id::{NodeId, ProcessId, SessionId, TenantId, TurnId};
+use crate::model::memory::Limits;
 use crate::model::record::{SessionRecord, TurnRecord};
 use crate::model::session::ApprovalMode;
 use crate::model::usage::Prices;
@@ -58,6 +59,7 @@ pub struct Settings {
     pub currency: String,
     /// How long a commit is retried while the store is away.
     pub store_retry: Duration,
+    pub memory: Limits,
     pub ceilings: Ceilings,
 }
 
@@ -378,6 +380,7 @@ impl Engine {
             allow_permanent: settings.allow_permanent,
             allowlist: settings.allowlist.clone(),
             budgets,
+            memory: settings.memory,
         }
     }
 

@@ -5,6 +5,7 @@ use crate::model::approval::{Approval, ApprovalStatus};
 use crate::model::budget::Budget;
 use crate::model::call::CallStatus;
 use crate::model::id::CallId;
+use crate::model::memory::Memories;
 use crate::model::record::{CallRecord, SessionRecord, TurnRecord};
 
 /// Calls of one answer that run at once (Hermes: 8 workers).
@@ -20,6 +21,8 @@ pub struct State {
     pub approvals: Vec<Approval>,
     /// How far the turn's budgets are used, as of the transaction that decides.
     pub budgets: Vec<Budget>,
+    /// What is remembered of the user; only where something is made of it.
+    pub memories: Memories,
 }
 
 impl State {
@@ -31,6 +34,7 @@ impl State {
             calls: Vec::new(),
             approvals: Vec::new(),
             budgets: Vec::new(),
+            memories: Memories::default(),
         }
     }
 

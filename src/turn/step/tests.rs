@@ -155,6 +155,7 @@ impl Game {
             calls: Vec::new(),
             approvals: Vec::new(),
             budgets: Vec::new(),
+            memories: crate::model::memory::Memories::default(),
         };
         let mut game = Self {
             bench: Bench::new().await,
@@ -391,6 +392,7 @@ fn rules() -> Rules {
         allow_permanent: true,
         allowlist: Vec::new(),
         budgets: Budgets::default(),
+        memory: crate::model::memory::Limits { memory: 100, user: 100 },
     }
 }
 
@@ -413,6 +415,7 @@ fn session(clock: &Clock) -> SessionRecord {
         usage: Usage::default(),
         todo: "[]".to_owned(),
         seen_files: String::new(),
+        memory_block: None,
         cwd: None,
         node_id: None,
         deleted_at: None,
