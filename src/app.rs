@@ -257,6 +257,7 @@ fn settings(config: &Config) -> Settings {
         prices: config.usage.prices.clone(),
         currency: config.usage.currency.clone(),
         store_retry: config.store.retry,
+        memory: config.memory,
         ceilings: Ceilings {
             server: config.limits.server.executing_turns,
             tenant: config.limits.tenant.executing_turns,

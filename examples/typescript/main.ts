@@ -102,6 +102,7 @@ async function handle(event: Event): Promise<boolean> {
     case "budget.warning":
     case "budget.exceeded":
     case "todo.updated":
+    case "memory.updated":
     case "model.retrying":
     case "stream.hello":
     case "stream.reset":

@@ -8,6 +8,7 @@ use super::approval::Approval;
 use super::budget::Budget;
 use super::call::ToolCall;
 use super::id::{CallId, MessageId, SessionId, TurnId};
+use super::memory::Target;
 use super::message::Message;
 use super::problem::Problem;
 use super::question::Question;
@@ -88,6 +89,8 @@ pub enum EventType {
     BudgetExceeded,
     #[serde(rename = "todo.updated")]
     TodoUpdated,
+    #[serde(rename = "memory.updated")]
+    MemoryUpdated,
     #[serde(rename = "model.retrying")]
     ModelRetrying,
 }
@@ -131,6 +134,7 @@ impl EventType {
             Self::BudgetWarning => "budget.warning",
             Self::BudgetExceeded => "budget.exceeded",
             Self::TodoUpdated => "todo.updated",
+            Self::MemoryUpdated => "memory.updated",
             Self::ModelRetrying => "model.retrying",
         }
     }
@@ -250,6 +254,13 @@ pub struct TodoData {
     pub todos: serde_json::Value,
 }
 
+/// A list of the user's memory after a call changed it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct MemoryData {
+    pub target: Target,
+    pub entries: Vec<String>,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RetryData {
     /// Attempts of this step that failed, from 1.
@@ -350,6 +361,8 @@ pub enum EventBody {
     BudgetExceeded(BudgetData),
     #[serde(rename = "todo.updated")]
     TodoUpdated(TodoData),
+    #[serde(rename = "memory.updated")]
+    MemoryUpdated(MemoryData),
     #[serde(rename = "model.retrying")]
     ModelRetrying(RetryData),
 
@@ -409,6 +422,7 @@ impl EventBody {
             Self::BudgetWarning(_) => "budget.warning",
             Self::BudgetExceeded(_) => "budget.exceeded",
             Self::TodoUpdated(_) => "todo.updated",
+            Self::MemoryUpdated(_) => "memory.updated",
             Self::ModelRetrying(_) => "model.retrying",
             Self::MessageStarted(_) => "message.started",
             Self::MessageDelta(_) => "message.delta",

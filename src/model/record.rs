@@ -12,6 +12,7 @@ use super::client_tool::ClientTool;
 use super::event::EventType;
 use super::grant::{Grant, GrantUse};
 use super::id::{ApprovalId, CallId, KeyId, MessageId, NodeId, ProcessId, QuestionId, SessionId, TenantId, TurnId};
+use super::memory::Target;
 use super::message::{FinishReason, Message, Part, Role};
 use super::problem::Problem;
 use super::question::{Question, QuestionAnswer, QuestionStatus};
@@ -46,6 +47,9 @@ pub struct SessionRecord {
     pub todo: String,
     /// JSON of what the model was shown of files; empty before the first.
     pub seen_files: String,
+    /// What the prompt shows of the user's memory, as of the first turn; nothing
+    /// before it.
+    pub memory_block: Option<String>,
     pub cwd: Option<String>,
     /// The data directory that holds the session's files, once it has any.
     pub node_id: Option<NodeId>,
@@ -72,6 +76,9 @@ pub struct Progress {
     /// Budgets that a warning was given for, one bit each.
     #[serde(default)]
     pub warned: u16,
+    /// Changes of the memory that failed since it was full.
+    #[serde(default)]
+    pub memory_overflows: u32,
 }
 
 /// What the newest stored answer was.
@@ -332,6 +339,10 @@ pub struct Writes {
     pub budget_grants: Vec<BudgetGrant>,
     /// What the session has seen of files, when that changed.
     pub seen_files: Option<String>,
+    /// The block of memory that the session's prompt has from now on.
+    pub memory_block: Option<String>,
+    /// Lists of the user's memory that are replaced.
+    pub memories: Vec<(Target, Vec<String>)>,
 }
 
 impl Writes {
@@ -354,5 +365,7 @@ impl Writes {
         self.usage.extend(more.usage);
         self.budget_grants.extend(more.budget_grants);
         self.seen_files = more.seen_files.or(self.seen_files.take());
+        self.memory_block = more.memory_block.or(self.memory_block.take());
+        self.memories.extend(more.memories);
     }
 }

@@ -23,6 +23,7 @@ mod inbox;
 mod job;
 pub mod keys;
 mod lock;
+mod memories;
 pub mod node;
 mod notices;
 pub mod once;

@@ -7,7 +7,7 @@ use super::{Arg, News, Row, StoreError};
 use crate::base::Timestamp;
 use crate::model::client_tool::ClientTool;
 use crate::model::id::SessionId;
-use crate::model::record::SessionRecord;
+use crate::model::record::{SessionRecord, Writes};
 use crate::model::sampling::SamplingChanges;
 use crate::model::session::{Metadata, Parent, RequiredAction, Session, SessionStatus};
 
@@ -82,7 +82,8 @@ impl Rows<'_> {
             update session set head_seq = head_seq
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null
             returning session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
-                tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, cwd, node_id, deleted_at";
+                tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd, node_id,
+                deleted_at";
         self.locked(SQL, id).await
     }
 
@@ -93,7 +94,8 @@ impl Rows<'_> {
             update session set head_seq = head_seq
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)
             returning session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
-                tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, cwd, node_id, deleted_at";
+                tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd, node_id,
+                deleted_at";
         self.locked(SQL, id).await
     }
 
@@ -107,7 +109,8 @@ impl Rows<'_> {
     pub async fn session_record(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
         const SQL: &str = "
             select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
-                tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, cwd, node_id, deleted_at
+                tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd, node_id,
+                deleted_at
             from session
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null";
         let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
@@ -119,7 +122,8 @@ impl Rows<'_> {
     pub async fn session_record_even_deleted(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
         const SQL: &str = "
             select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
-                tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, cwd, node_id, deleted_at
+                tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd, node_id,
+                deleted_at
             from session
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)";
         let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
@@ -138,17 +142,18 @@ impl Rows<'_> {
         row.map(|row| row.int("head_seq")).transpose()
     }
 
-    /// Writes back what the lock's holder changed. What the session has seen of
-    /// files is long, so it is only written when it is `seen_files`.
+    /// Writes back what the lock's holder changed. What is long is only written
+    /// when `writes` has it.
     pub(super) async fn write_session(
         &mut self,
         session: &SessionRecord,
-        seen_files: &Option<String>,
+        writes: &Writes,
         at: Timestamp,
     ) -> Result<(), StoreError> {
         const SQL: &str = "
             update session set status = $3, head_seq = $4, next_position = $5, active_turn_id = $6, usage = $7,
-                todo = $8, cwd = $9, updated_at = $10, node_id = $11, seen_files = coalesce($12, seen_files)
+                todo = $8, cwd = $9, updated_at = $10, node_id = $11, seen_files = coalesce($12, seen_files),
+                memory_block = coalesce($13, memory_block)
             where tenant_id = $1 and session_id = $2";
         let args = [
             self.tenant.into(),
@@ -162,7 +167,8 @@ impl Rows<'_> {
             Arg::from(&session.cwd),
             at.into(),
             session.node_id.into(),
-            Arg::from(seen_files),
+            Arg::from(&writes.seen_files),
+            Arg::from(&writes.memory_block),
         ];
         self.conn.execute(SQL, &args).await?;
         Ok(())
@@ -314,6 +320,7 @@ impl Rows<'_> {
             usage: row.json("usage")?,
             todo: row.text("todo")?,
             seen_files: row.text("seen_files")?,
+            memory_block: row.opt_text("memory_block")?,
             cwd: row.opt_text("cwd")?,
             node_id: row.opt_id("node_id")?,
             deleted_at: row.opt_timestamp("deleted_at")?,

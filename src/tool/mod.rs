@@ -13,6 +13,8 @@ pub mod error_text;
 mod file;
 pub mod file_views;
 mod host;
+mod memory;
+pub mod memory_entries;
 pub mod name_repair;
 pub mod output;
 pub mod park;
@@ -184,6 +186,9 @@ pub struct ToolWrites {
     pub todo: Option<String>,
     /// The directory the session stands in from now on.
     pub cwd: Option<String>,
+    /// A change of what is remembered of the user. What comes of it, and the
+    /// result, is known under the lock of the memory only.
+    pub memory: Option<memory_entries::Change>,
     /// What the call saw or changed of files.
     pub files: Vec<file_views::FileNews>,
 }

@@ -14,6 +14,7 @@ use crate::model::call::Execution;
 use crate::model::event::EventType;
 use crate::model::grant::Grant;
 use crate::model::id::{CallId, MessageId};
+use crate::model::memory::Memories;
 use crate::model::record::{CallRecord, NewEvent, SessionRecord, TurnRecord, Writes};
 use crate::store::{Rows, StoreError};
 
@@ -59,6 +60,7 @@ pub(super) async fn load(rows: &mut Rows<'_>, session: SessionRecord, turn: Turn
         approvals,
         questions,
         budgets: Vec::new(),
+        memories: Memories::default(),
     })
 }
 
@@ -84,6 +86,7 @@ pub(super) async fn carry_out_callless(
 ) -> Result<Carried, StoreError> {
     let scene = engine.scene(&state.session, &state.turn);
     let state = with_budgets(rows, engine, &scene, state).await?;
+    let state = with_memories(rows, &scene, state).await?;
     let decided = decide(engine, &scene, state, &[], change);
     carried(rows, engine, decided, pen).await
 }
@@ -159,6 +162,16 @@ async fn with_budgets(rows: &mut Rows<'_>, engine: &Engine, scene: &Scene, state
     })
 }
 
+/// What a first turn's prompt begins with: nothing that comes later changes it.
+async fn with_memories(rows: &mut Rows<'_>, scene: &Scene, state: State) -> Result<State, StoreError> {
+    let first = state.session.memory_block.is_none() && state.turn.started_at.is_none();
+    if !first || scene.tools.get("memory").is_none() {
+        return Ok(state);
+    }
+    let memories = rows.memories(&state.session.user_id).await?;
+    Ok(State { memories, ..state })
+}
+
 fn decide(
     engine: &Engine,
     scene: &Scene,
@@ -219,6 +232,7 @@ async fn promote(
         budgets,
         ..State::fresh(state.session.clone(), head)
     };
+    let waiting = with_memories(rows, &scene, waiting).await?;
     let mut step = Step::new(&world, waiting);
     step.begin();
     let (begun, more) = step.done();

@@ -24,6 +24,7 @@ use crate::model::budget::{BudgetScope, BudgetUnit, Budgets};
 use crate::model::client_tool::{self, ClientTool};
 use crate::model::grant::Grant;
 use crate::model::id::{NodeId, ProcessId, SessionId, TenantId, TurnId};
+use crate::model::memory::Limits;
 use crate::model::record::{SessionRecord, TurnRecord};
 use crate::model::session::ApprovalMode;
 use crate::model::usage::Prices;
@@ -61,6 +62,7 @@ pub struct Settings {
     pub currency: String,
     /// How long a commit is retried while the store is away.
     pub store_retry: Duration,
+    pub memory: Limits,
     pub ceilings: Ceilings,
 }
 
@@ -387,6 +389,7 @@ impl Engine {
             allow_permanent: settings.allow_permanent,
             allowlist: settings.allowlist.clone(),
             budgets,
+            memory: settings.memory,
         }
     }
 

@@ -5,6 +5,7 @@ use crate::model::approval::{Approval, ApprovalStatus};
 use crate::model::budget::Budget;
 use crate::model::call::{CallStatus, Execution};
 use crate::model::id::CallId;
+use crate::model::memory::Memories;
 use crate::model::question::{Question, QuestionStatus};
 use crate::model::record::{CallRecord, SessionRecord, TurnRecord};
 use crate::model::session::RequiredAction;
@@ -25,6 +26,8 @@ pub struct State {
     pub questions: Vec<Question>,
     /// How far the turn's budgets are used, as of the transaction that decides.
     pub budgets: Vec<Budget>,
+    /// What is remembered of the user; only where something is made of it.
+    pub memories: Memories,
 }
 
 impl State {
@@ -37,6 +40,7 @@ impl State {
             approvals: Vec::new(),
             questions: Vec::new(),
             budgets: Vec::new(),
+            memories: Memories::default(),
         }
     }
 

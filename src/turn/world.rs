@@ -9,6 +9,7 @@ use crate::model::approval::{OnAsk, OnExpiry, Recovery};
 use crate::model::budget::Budgets;
 use crate::model::grant::Grant;
 use crate::model::id::{NodeId, ProcessId};
+use crate::model::memory::Limits;
 use crate::model::session::ApprovalMode;
 use crate::tool::session_tools::SessionTools;
 use crate::tool::{Host, Place};
@@ -31,6 +32,8 @@ pub struct Rules {
     /// Keys of findings and exact commands that need no asking.
     pub allowlist: Vec<String>,
     pub budgets: Budgets,
+    /// How long the lists of memory may be.
+    pub memory: Limits,
 }
 
 pub struct World<'a> {

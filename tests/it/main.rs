@@ -31,6 +31,7 @@ mod http;
 mod isolation;
 mod leases;
 mod limits;
+mod memory;
 mod migrations;
 mod openapi;
 mod parked;

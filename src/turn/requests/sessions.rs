@@ -80,6 +80,7 @@ impl Engine {
             usage: Usage::default(),
             todo: "[]".to_owned(),
             seen_files: String::new(),
+            memory_block: None,
             cwd,
             node_id: None,
             deleted_at: None,

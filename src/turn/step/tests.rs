@@ -157,6 +157,7 @@ impl Game {
             approvals: Vec::new(),
             questions: Vec::new(),
             budgets: Vec::new(),
+            memories: crate::model::memory::Memories::default(),
         };
         let mut game = Self {
             bench: Bench::new().await,
@@ -395,6 +396,7 @@ fn rules() -> Rules {
         allow_permanent: true,
         allowlist: Vec::new(),
         budgets: Budgets::default(),
+        memory: crate::model::memory::Limits { memory: 100, user: 100 },
     }
 }
 
@@ -418,6 +420,7 @@ fn session(clock: &Clock) -> SessionRecord {
         usage: Usage::default(),
         todo: "[]".to_owned(),
         seen_files: String::new(),
+        memory_block: None,
         cwd: None,
         node_id: None,
         deleted_at: None,
