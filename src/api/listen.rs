@@ -3,7 +3,6 @@
 //! waited for.
 
 use std::io;
-use std::pin::Pin;
 use std::time::Duration;
 
 use axum::Router;
@@ -15,6 +14,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+use super::opening::Opening;
 
 /// A head that takes longer is a peer that holds connections on purpose.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -35,7 +36,21 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// finish what they answer, and returns when all are closed.
 /// A connection whose peer reads nothing for `unread` is closed.
 pub async fn serve(listener: TcpListener, router: Router, shutdown: CancellationToken, unread: Duration) {
-    let server = server();
+    let heads = HEADER_TIMEOUT;
+    serve_within(listener, router, shutdown, Times { heads, unread }).await;
+}
+
+/// What a peer may hold a connection for.
+#[derive(Clone, Copy)]
+struct Times {
+    /// Before a head is whole.
+    heads: Duration,
+    /// While it reads nothing.
+    unread: Duration,
+}
+
+async fn serve_within(listener: TcpListener, router: Router, shutdown: CancellationToken, times: Times) {
+    let server = server(times.heads);
     let graceful = GracefulShutdown::new();
     let (tasks, cut) = (TaskTracker::new(), CancellationToken::new());
     loop {
@@ -51,7 +66,7 @@ pub async fn serve(listener: TcpListener, router: Router, shutdown: Cancellation
             }
         };
         let service = TowerToHyperService::new(router.clone());
-        let connection = server.serve_connection(ready(stream, unread), service).into_owned();
+        let connection = server.serve_connection(ready(stream, times), service).into_owned();
         let connection = graceful.watch(connection);
         let cut = cut.clone();
         tasks.spawn(async move {
@@ -72,12 +87,12 @@ pub async fn serve(listener: TcpListener, router: Router, shutdown: Cancellation
     tasks.wait().await;
 }
 
-fn server() -> Builder<TokioExecutor> {
+fn server(heads: Duration) -> Builder<TokioExecutor> {
     let mut server = Builder::new(TokioExecutor::new());
     server
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
+        .header_read_timeout(heads)
         .max_headers(MAX_HEADERS)
         .max_buf_size(MAX_HEAD_BYTES);
     server
@@ -90,12 +105,12 @@ fn server() -> Builder<TokioExecutor> {
     server
 }
 
-fn ready(stream: TcpStream, unread: Duration) -> TokioIo<Pin<Box<TimeoutStream<TcpStream>>>> {
+fn ready(stream: TcpStream, times: Times) -> TokioIo<Opening> {
     // Small frames leave at once; a socket that refuses the option still works.
     let _refused = stream.set_nodelay(true);
     let mut stream = TimeoutStream::new(stream);
-    stream.set_write_timeout(Some(unread));
-    TokioIo::new(Box::pin(stream))
+    stream.set_write_timeout(Some(times.unread));
+    TokioIo::new(Opening::new(stream, times.heads))
 }
 
 /// A peer that left before it was accepted is nobody's fault; anything else is
@@ -115,7 +130,7 @@ mod tests {
     use axum::body::Body;
     use axum::routing::get;
     use std::convert::Infallible;
-    use tokio::io::AsyncWriteExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::sync::mpsc;
 
     #[tokio::test]
@@ -148,5 +163,66 @@ mod tests {
         });
         assert_eq!(ended.await, Ok(None), "nobody makes chunks any more");
         drop(peer);
+    }
+
+    /// What a peer sees that sends `at_once`, and then one of `slowly` after the
+    /// other for as long as it is kept. Heads have a tenth of a second.
+    async fn closed(at_once: &[u8], slowly: &[u8]) -> bool {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new().route("/", get(async || "hello"));
+        let stop = CancellationToken::new();
+        let times = Times {
+            heads: Duration::from_millis(100),
+            unread: LAST_ANSWERS,
+        };
+        let serving = tokio::spawn(serve_within(listener, router, stop.clone(), times));
+        let mut peer = TcpStream::connect(address).await.unwrap();
+        peer.write_all(at_once).await.unwrap();
+        let (mut reading, mut writing) = peer.split();
+        let sending = async {
+            for byte in slowly {
+                tokio::time::sleep(times.heads / 10).await;
+                if writing.write_all(&[*byte]).await.is_err() {
+                    break;
+                }
+            }
+            std::future::pending::<()>().await;
+        };
+        let mut answer = Vec::new();
+        let closed = tokio::select! {
+            () = sending => false,
+            _closed = reading.read_to_end(&mut answer) => true,
+            () = tokio::time::sleep(LAST_ANSWERS) => false,
+        };
+        stop.cancel();
+        serving.await.unwrap();
+        closed
+    }
+
+    #[tokio::test]
+    async fn a_head_that_comes_byte_by_byte_gets_the_time_of_any_other() {
+        let whole = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+        let (get, post) = (b"GET / HTTP/1.1\r\nhost: a\r\nx: ", b"POST / HTTP/1.1\r\n");
+        let endless = [b'y'; 5000];
+        for (at_once, slowly) in [
+            (&b""[..], &b""[..]),
+            (b"", &endless),
+            (b"P", b""),
+            (b"PRI * HTTP/2.0\r\n", b""),
+            (b"", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+            (get, &endless),
+            (post, &endless),
+            (whole, b""),
+            (whole, &endless),
+        ] {
+            let shown = (at_once.escape_ascii(), slowly.first());
+            assert!(
+                closed(at_once, slowly).await,
+                "{} and then {:?} is kept",
+                shown.0,
+                shown.1
+            );
+        }
     }
 }

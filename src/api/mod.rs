@@ -18,6 +18,7 @@ mod lifetime;
 pub mod listen;
 mod native;
 pub mod once;
+mod opening;
 pub mod origins;
 pub mod page;
 pub mod path;

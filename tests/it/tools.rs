@@ -2,6 +2,7 @@
 //! workspace of their own.
 
 mod checks;
+mod planted;
 
 use std::cell::RefCell;
 use std::path::PathBuf;

@@ -81,3 +81,77 @@ fn eleven_megabytes_are_refused_stated_or_in_pieces() {
         web.stop().await;
     });
 }
+
+/// A frame of HTTP/2 (RFC 9113, section 4.1) of the stream 1, or of none.
+fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    let head = [length[1], length[2], length[3], kind, flags, 0, 0, 0, stream];
+    [&head, payload].concat()
+}
+
+/// So many fields `x: y`, not kept in any table (RFC 7541, section 6.2.2).
+fn fields(count: usize) -> Vec<u8> {
+    b"\x00\x01x\x01y".repeat(count)
+}
+
+const SETTINGS: u8 = 4;
+const HEADERS: u8 = 1;
+const CONTINUATION: u8 = 9;
+
+#[tokio::test]
+async fn a_head_that_goes_on_for_ever_ends_its_connection_and_no_other() {
+    let mut place = Place::sqlite();
+    let web = place.serve().await;
+    let other = reqwest::Client::builder().http2_prior_knowledge().build().unwrap();
+    let live = async || {
+        let request = other.get(web.url("/v1/sessions")).bearer_auth(KEY);
+        assert_eq!(request.send().await.unwrap().status(), 200);
+    };
+    live().await;
+    for (piece, what) in [(fields(3000), "much"), (Vec::new(), "nothing")] {
+        let mut link = TcpStream::connect(web.address).await.unwrap();
+        link.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
+        link.write_all(&frame(SETTINGS, 0, 0, b"")).await.unwrap();
+        link.write_all(&frame(HEADERS, 0, 1, &fields(1))).await.unwrap();
+        let (mut reading, mut writing) = link.split();
+        let piece = frame(CONTINUATION, 0, 1, &piece);
+        let flood = async {
+            let mut sent = 0_usize;
+            while sent < 64 << 20 && writing.write_all(&piece).await.is_ok() {
+                sent += piece.len();
+            }
+            sent
+        };
+        let mut told = Vec::new();
+        let (sent, _reset) =
+            tokio::time::timeout(PATIENCE, async { tokio::join!(flood, reading.read_to_end(&mut told)) })
+                .await
+                .unwrap();
+        assert!(sent < 64 << 20, "the server reads on after {sent} bytes of {what}");
+        live().await;
+    }
+    web.stop().await;
+}
+
+#[tokio::test]
+async fn thousands_of_headers_in_one_head_of_http_2_are_refused() {
+    let mut place = Place::sqlite();
+    let web = place.serve().await;
+    let client = reqwest::Client::builder().http2_prior_knowledge().build().unwrap();
+    let request = |count: usize| {
+        let many = (0..count).map(|number| {
+            let name = reqwest::header::HeaderName::try_from(format!("x-{number}")).unwrap();
+            (name, reqwest::header::HeaderValue::from_static("1"))
+        });
+        let request = client.post(web.url("/v1/sessions")).bearer_auth(KEY);
+        request.headers(many.collect()).json(&serde_json::json!({})).send()
+    };
+    match request(5000).await {
+        Ok(answer) => assert_eq!(answer.status(), 431),
+        Err(error) => assert!(error.is_request(), "{error:?}"),
+    }
+    assert_eq!(web.get("/v1/sessions").await.body["data"], serde_json::json!([]));
+    // The counterpart: as many as are allowed.
+    assert_eq!(request(50).await.unwrap().status(), 201);
+    web.stop().await;
+}

@@ -153,3 +153,23 @@ fn messages_of_a_turn_that_is_rolled_back_are_shown_as_hidden() {
         web.stop().await;
     });
 }
+
+#[test]
+fn of_forty_messages_at_once_sixteen_are_taken() {
+    on_both(async |mut place: Place| {
+        let web = place.serve().await;
+        let session = web.session().await;
+        let turns = format!("{session}/turns");
+        let turn = parked(&web, &session).await["turn"]["id"].clone();
+        let all = (0..40).map(|number| web.post(&turns, json!({"input": format!("{number}"), "on_busy": "steer"})));
+        let answers = futures::future::join_all(all).await;
+        let count = |status: u16| answers.iter().filter(|answer| answer.status == status).count();
+        assert_eq!((count(202), count(429)), (16, 24));
+        for refused in answers.iter().filter(|answer| answer.status == 429) {
+            refused.is_problem(429, "queue_full");
+        }
+        let shown = web.get(&format!("{turns}/{}", turn.as_str().unwrap())).await.body;
+        assert_eq!(shown["pending_steers"], 16);
+        web.stop().await;
+    });
+}
