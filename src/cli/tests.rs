@@ -143,6 +143,11 @@ fn every_subcommand_explains_itself_with_examples() {
         let line = ["hermes-server", command.get_name(), "--help"];
         let help = Cli::try_parse_from(line).unwrap_err();
         assert_eq!(help.kind(), ErrorKind::DisplayHelp);
-        assert!(help.to_string().contains("Examples:"), "{}", command.get_name());
+        let help = help.to_string();
+        let example = format!("\n  hermes-server {}", command.get_name());
+        let has_one = help
+            .split_once("Examples:")
+            .is_some_and(|(_, rest)| rest.contains(&example));
+        assert!(has_one || command.is_hide_set(), "{help}");
     }
 }

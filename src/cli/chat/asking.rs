@@ -67,9 +67,11 @@ pub(super) async fn ask(approval: &Approval, lines: &mut Lines) -> Result<Answer
 
 /// How to decide later what is left open now.
 pub(super) fn leave(approval: &Approval) {
+    let first = approval.choices.first().map_or("deny", |choice| choice.name());
     print::aside(&format!(
-        "the turn waits; decide with POST /v1/approvals/{}/decision {{\"choice\": \"once\"}}",
-        approval.id
+        "the turn waits; decide with POST /v1/approvals/{}/decision {{\"choice\": \"{first}\"}} ({})",
+        approval.id,
+        offered(approval)
     ));
 }
 

@@ -11,7 +11,7 @@ use crate::harness::script::guarded;
 use crate::harness::{PATIENCE, Place, lines};
 
 /// Runs `chat` against `url` with `typed` as its input.
-async fn chat(place: &Place, (url, key): (&str, &str), args: &[&str], typed: &str) -> Output {
+pub(super) async fn chat(place: &Place, (url, key): (&str, &str), args: &[&str], typed: &str) -> Output {
     let mut command = binary();
     command
         .current_dir(&place.directory)
@@ -29,7 +29,7 @@ async fn chat(place: &Place, (url, key): (&str, &str), args: &[&str], typed: &st
     ended.expect("an end in time").unwrap()
 }
 
-fn session(said: &Output) -> String {
+pub(super) fn session(said: &Output) -> String {
     let word = err(said).split_whitespace().find(|word| word.starts_with("ses_"));
     word.unwrap().trim_end_matches(';').to_owned()
 }

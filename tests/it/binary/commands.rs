@@ -123,6 +123,63 @@ fn a_key_made_by_hand_opens_the_server_until_it_is_revoked() {
 }
 
 #[test]
+fn a_key_may_what_its_scopes_say_until_it_expires() {
+    on_both(|place| async move {
+        let made = key(
+            &place,
+            &[
+                "create",
+                "--name",
+                "short",
+                "--scope",
+                "sessions:read,audit:read",
+                "--scope",
+                "sessions:write",
+                "--expires",
+                "2s",
+                "--user",
+                "ada",
+                "--tool",
+                "todo",
+            ],
+        )
+        .await;
+        assert!(made.status.success(), "{}", err(&made));
+        let listed = key(&place, &["list", "--json"]).await;
+        let listed: Value = serde_json::from_str(out(&listed)).unwrap();
+        let shown = &listed[0];
+        assert_eq!(
+            shown["scopes"],
+            serde_json::json!(["sessions:read", "audit:read", "sessions:write"])
+        );
+        assert_eq!(
+            (&shown["user_id"], &shown["tools"]),
+            (&"ada".into(), &serde_json::json!(["todo"]))
+        );
+        assert!(shown["expires_at"].as_str() > shown["created_at"].as_str());
+        let mut program = Program::start(&place).await;
+        out(&made).trim().clone_into(&mut program.key);
+        // Until then it may what it says; after that nothing.
+        let over = async {
+            loop {
+                let answer = program.get("/v1/sessions").await;
+                if answer.status == 401 {
+                    return answer;
+                }
+                assert_eq!(answer.status, 200);
+                // It may have expired since.
+                assert!([200, 401].contains(&program.get("/v1/audit").await.status));
+                assert!([403, 401].contains(&program.get("/v1/keys").await.status));
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            }
+        };
+        let over = tokio::time::timeout(crate::harness::PATIENCE, over).await.unwrap();
+        over.is_problem(401, "unauthenticated");
+        program.stop().await;
+    });
+}
+
+#[test]
 fn a_signed_token_opens_the_tenant_it_names() {
     on_both(|place| async move {
         let secret = [("HERMES__AUTH__JWT__HS256_SECRET", "0123456789abcdef0123456789abcdef")];

@@ -3,6 +3,7 @@
 
 mod audit;
 mod chat;
+mod chat_choices;
 mod clients;
 mod commands;
 mod deaths;
