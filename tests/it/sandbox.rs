@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hermes_server::environment::{
     Chunk, Command, EnvironmentError, Finished, Isolation, IsolationChoice, Limits, Local, LocalSettings, Mechanism,

