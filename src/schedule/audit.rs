@@ -37,13 +37,15 @@ pub(super) async fn chain(engine: Engine, lease: Duration, stop: CancellationTok
                 // Whoever rings is this very process: it does not end before us.
                 None => {
                     let _closed = news.changed().await;
-                    tokio::time::sleep(GATHER).await;
+                    engine.clock().sleep(GATHER).await;
                 }
             }
         };
         tokio::select! {
             () = next => {}
-            // What a server left that is gone now makes no sound.
+            // What a server left that died makes no sound: whoever finds it dead does.
+            () = engine.nudges().departed.notified() => {}
+            // One that was stopped may have left something too.
             () = tokio::time::sleep(lease) => {}
             () = stop.cancelled() => break,
         }

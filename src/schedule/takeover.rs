@@ -71,6 +71,7 @@ async fn once(engine: &Engine, node: NodeId, idle: &mut Idle, lost: &mut Lost) -
     }
     for process in dead {
         process::remove(store, process).await?;
+        engine.nudges().departed.notify_one();
     }
     Ok(())
 }

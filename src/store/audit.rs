@@ -7,7 +7,7 @@ use serde_json::json;
 use super::scope::{Rows, Scope};
 use super::sessions::named;
 use super::{Arg, Conn, Kind, Row, StoreError};
-use crate::base::{Clock, Timestamp};
+use crate::base::{Clock, Id, Timestamp, id};
 use crate::model::audit::export::Entry;
 use crate::model::audit::{Actor, AuditAction, AuditEntry, Audited, Link};
 use crate::model::id::{AuditId, CallId, SessionId, TenantId, TurnId};
@@ -46,6 +46,27 @@ impl Rows<'_> {
     pub async fn audit(&mut self, entries: &[Audited], at: Timestamp) -> Result<(), StoreError> {
         let actor = self.actor.clone().unwrap_or_else(Actor::system);
         insert(self.conn, self.tenant, (&actor, &self.clock), entries, at).await
+    }
+
+    /// Ends what can be ended once, and tells of it. `find` gives its row where
+    /// this scope sees it, `end` ends it unless it is over. `false` where there is
+    /// none.
+    pub(super) async fn revoke<K: id::Kind>(
+        &mut self,
+        [find, end]: [&'static str; 2],
+        id: Id<K>,
+        at: Timestamp,
+        told: fn(&Row) -> Result<Audited, StoreError>,
+    ) -> Result<bool, StoreError> {
+        let found = [self.tenant.into(), id.into(), Arg::from(&self.user)];
+        let Some(row) = self.conn.row(find, &found).await? else {
+            return Ok(false);
+        };
+        let ended = [self.tenant.into(), id.into(), at.into()];
+        if self.conn.execute(end, &ended).await? == 1 {
+            self.audit(&[told(&row)?], at).await?;
+        }
+        Ok(true)
     }
 
     /// Entries, newest first, older than `before`.

@@ -204,28 +204,18 @@ impl Rows<'_> {
     /// Ends a grant. `false` when there is none that this scope sees.
     pub async fn revoke_grant(&mut self, id: GrantId, at: Timestamp) -> Result<bool, StoreError> {
         const FIND: &str = "
-            select user_id, session_id from standing_grant
+            select grant_id, user_id, session_id from standing_grant
             where tenant_id = $1 and grant_id = $2 and user_id = coalesce($3, user_id)";
-        const SQL: &str = "
+        const END: &str = "
             update standing_grant set revoked_at = $3 where tenant_id = $1 and grant_id = $2 and revoked_at is null";
-        let found = [self.tenant.into(), id.into(), Arg::from(&self.user)];
-        let Some(row) = self.conn.row(FIND, &found).await? else {
-            return Ok(false);
-        };
-        if self
-            .conn
-            .execute(SQL, &[self.tenant.into(), id.into(), at.into()])
-            .await?
-            == 1
-        {
-            let revoked = Audited {
+        let revoked = |row: &Row| {
+            Ok(Audited {
                 session_id: row.opt_id("session_id")?,
-                grant_id: Some(id),
+                grant_id: row.opt_id("grant_id")?,
                 ..Audited::new(AuditAction::GrantRevoked, row.text("user_id")?)
-            };
-            self.audit(&[revoked], at).await?;
-        }
-        Ok(true)
+            })
+        };
+        self.revoke([FIND, END], id, at, revoked).await
     }
 }
 

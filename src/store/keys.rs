@@ -86,26 +86,17 @@ impl Rows<'_> {
     /// Ends a key. `false` when there is none that this scope sees.
     pub async fn revoke_key(&mut self, id: KeyId, at: Timestamp) -> Result<bool, StoreError> {
         const FIND: &str = "
-            select user_id from api_key where tenant_id = $1 and key_id = $2 and user_id = coalesce($3, user_id)";
-        const SQL: &str = "
+            select key_id, user_id from api_key
+            where tenant_id = $1 and key_id = $2 and user_id = coalesce($3, user_id)";
+        const END: &str = "
             update api_key set revoked_at = $3 where tenant_id = $1 and key_id = $2 and revoked_at is null";
-        let found = [self.tenant.into(), id.into(), Arg::from(&self.user)];
-        let Some(row) = self.conn.row(FIND, &found).await? else {
-            return Ok(false);
-        };
-        if self
-            .conn
-            .execute(SQL, &[self.tenant.into(), id.into(), at.into()])
-            .await?
-            == 1
-        {
-            let revoked = Audited {
-                target_key_id: Some(id),
+        let revoked = |row: &Row| {
+            Ok(Audited {
+                target_key_id: row.opt_id("key_id")?,
                 ..Audited::new(AuditAction::KeyRevoked, row.text("user_id")?)
-            };
-            self.audit(&[revoked], at).await?;
-        }
-        Ok(true)
+            })
+        };
+        self.revoke([FIND, END], id, at, revoked).await
     }
 }
 

@@ -118,14 +118,18 @@ impl Registration {
     }
 }
 
-/// Takes a process off the list; its turns are then nobody's.
+/// Takes a process off the list; its turns and its tasks are then nobody's.
 pub async fn remove(store: &Store, process: ProcessId) -> Result<(), StoreError> {
     store
         .write(Wall::Across, "process.removed", move |conn| {
             Box::pin(async move {
-                conn.execute("delete from process where process_id = $1", &[process.into()])
-                    .await
-                    .map(|_| ())
+                for sql in [
+                    "delete from task_lease where holder = $1",
+                    "delete from process where process_id = $1",
+                ] {
+                    conn.execute(sql, &[process.into()]).await?;
+                }
+                Ok(())
             })
         })
         .await

@@ -94,6 +94,8 @@ pub struct Nudges {
     pub due: Notify,
     /// A deleted session has nothing running any more.
     pub purge: Notify,
+    /// A process was found dead: it may have left something undone.
+    pub departed: Notify,
 }
 
 /// What the engine is made of.

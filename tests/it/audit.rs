@@ -1,14 +1,18 @@
 //! The audit trail as a client meets it: what is in it and what is not, how it is
 //! read, and that an export proves itself.
 
+use std::time::{Duration, Instant};
+
+use hermes_server::base::Clock;
 use hermes_server::model::audit::export::{Proof, Verifier};
 use hermes_server::model::principal::Scope;
+use hermes_server::store::Fate;
 use serde_json::{Value, json};
 
 use crate::api_rest::{Talk, decision_of};
 use crate::harness::client::{Client, NewKey};
 use crate::harness::script::{guarded, terminal};
-use crate::harness::{PATIENCE, Place, new_session, on_both};
+use crate::harness::{PATIENCE, Place, new_session, on_both, probe};
 
 async fn entries(client: &Client, query: &str) -> Vec<Value> {
     let page = client.get(&format!("/v1/audit?limit=200{query}")).await.expect(200);
@@ -50,7 +54,7 @@ async fn chained(client: &Client) -> Proof {
             if proof.unchained.is_empty() {
                 return proof;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
     tokio::time::timeout(PATIENCE, all).await.expect("chained in time")
@@ -232,6 +236,68 @@ fn the_trail_is_read_in_pages_by_filters_and_by_those_it_is_about() {
             })
             .await;
         assert_eq!(chained(&stranger).await.chained, 1, "its own key");
+        web.stop().await;
+    });
+}
+
+/// How long it takes until a new entry has its place in the chain.
+async fn time_to_chain(client: &Client) -> Duration {
+    client.post("/v1/sessions", &json!({})).await.expect(201);
+    let begun = Instant::now();
+    while !proved(&exported(client).await).unchained.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    begun.elapsed()
+}
+
+#[test]
+fn an_entry_is_chained_within_a_second() {
+    on_both(async |mut place| {
+        // Nothing is looked for: the commit itself wakes who chains.
+        place.config.lease.duration = Duration::from_secs(3600);
+        let web = place.serve().await;
+        let owner = web.owner().await;
+        let mut times = Vec::new();
+        // A machine may stand still for a while, but not each time.
+        while times.len() < 5 && times.iter().all(|time| Duration::from_secs(1) <= *time) {
+            let time = tokio::time::timeout(PATIENCE, time_to_chain(&owner)).await;
+            times.push(time.expect("it is chained at all"));
+        }
+        assert!(*times.last().unwrap() < Duration::from_secs(1), "{times:?}");
+        web.stop().await;
+    });
+}
+
+#[test]
+fn what_a_dead_server_left_is_chained_when_another_finds_it_dead() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let Some(mut place) = Place::postgres().await else {
+            eprintln!("skipped on Postgres: TEST_DATABASE_URL is not set");
+            return;
+        };
+        // It looks for the dead three times a lease, and for entries once. What it
+        // writes itself is gathered for as long as its clock stands still.
+        place.config.lease.duration = Duration::from_secs(18);
+        place.clock = Clock::stepped(place.clock.now());
+        let web = place.serve().await;
+        let owner = web.owner().await;
+        let own = place.config.server.data_dir.clone();
+        place.config.server.data_dir = own.with_file_name("second");
+        let never = |label| {
+            if label == "audit.chained" {
+                Fate::FailBefore
+            } else {
+                Fate::Go
+            }
+        };
+        let dying = place.start_probed(probe(never)).await;
+        dying.session().await;
+        let left = |proof: &Proof| proof.unchained.len();
+        assert_ne!(left(&proved(&exported(&owner).await)), 0, "nobody has chained it");
+        dying.crash().await;
+        let found = tokio::time::timeout(Duration::from_secs(15), chained(&owner)).await;
+        assert!(found.is_ok(), "it is left for the next lease");
         web.stop().await;
     });
 }
