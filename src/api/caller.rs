@@ -17,6 +17,7 @@ use crate::store::{self, across_tenants, tenants};
 
 use super::auth::api_key;
 use super::auth::jwt::TokenError;
+use super::conditions;
 use super::failure::Failure;
 use super::rate;
 use super::refusals;
@@ -77,6 +78,13 @@ impl Caller {
             ProblemCode::Forbidden,
             format!("the key or token lacks the scope `{}`", scope.name()),
         ))
+    }
+
+    /// The same caller, for a change that is made only under the request's
+    /// conditions.
+    pub(super) fn only_if(mut self, headers: &HeaderMap) -> Result<Self, Failure> {
+        self.scope = self.scope.only_if(conditions::of(headers)?);
+        Ok(self)
     }
 }
 

@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
-use serde::de::DeserializeOwned;
+use serde::de::{self, DeserializeOwned};
+use serde::{Deserialize, Deserializer};
+
+use crate::base::Timestamp;
 
 use super::failure::Failure;
 use super::state::ApiState;
@@ -58,9 +61,10 @@ pub(super) fn parse_with_metadata<T: DeserializeOwned>(query: &str) -> Result<Wi
     parse(&others.finish()).map(|fields| WithMetadata(fields, entries))
 }
 
-/// A URL cannot hold the byte itself, and its escape is written in one way.
+/// Neither the escape of the byte, which is written in one way, nor the byte
+/// itself, which no URL should hold.
 fn without_nul(query: &str) -> String {
-    query.replace("%00", "%EF%BF%BD")
+    query.replace("%00", "%EF%BF%BD").replace('\0', "%EF%BF%BD")
 }
 
 fn metadata_key(name: &str) -> Option<&str> {
@@ -83,6 +87,18 @@ fn parse<T: DeserializeOwned>(query: &str) -> Result<T, Failure> {
     })
 }
 
+/// A time, or a day, which stands for its beginning.
+pub(super) fn instant<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let whole = if text.len() == "2026-01-31".len() {
+        format!("{text}T00:00:00Z")
+    } else {
+        text
+    };
+    let parsed = whole.parse().map(Some);
+    parsed.map_err(|_| de::Error::custom("expected an RFC 3339 time or a day such as 2026-01-31"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,6 +106,8 @@ mod tests {
     use crate::model::id::SessionId;
     use crate::model::turn::TurnStatus;
     use serde::Deserialize;
+    use serde::de::IntoDeserializer;
+    use serde::de::value::{Error, StrDeserializer};
 
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -157,6 +175,18 @@ mod tests {
         ] {
             let failure = parse::<Filter>(query).unwrap_err();
             assert_eq!(failure.problem().errors[0].pointer, parameter, "{query}: {failure:?}");
+        }
+    }
+
+    #[test]
+    fn a_day_stands_for_its_beginning() {
+        let read = |text: &'static str| -> Result<Option<Timestamp>, Error> {
+            let text: StrDeserializer<'_, Error> = text.into_deserializer();
+            instant(text)
+        };
+        assert_eq!(read("2026-01-31").unwrap(), read("2026-01-31T01:00:00+01:00").unwrap());
+        for wrong in ["", "2026-13-01", "yesterday", "1769851800", "2026-01-31T09:30"] {
+            assert!(read(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -50,6 +50,21 @@ pub struct Ceiling {
     pub limit: u64,
 }
 
+/// What a session's turns may take together, beside what the server allows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SessionBudget {
+    /// Tokens sent to the model and received from it. At the ceiling somebody is
+    /// asked for more; what is granted counts on top of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1_000_000_000_000_000_u64)]
+    pub max_tokens: Option<u64>,
+    /// The same for what the calls cost, in billionths of the currency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1_000_000_000_000_000_u64)]
+    pub max_cost_nanos: Option<u64>,
+}
+
 /// All ceilings of a server, and how they are told and raised.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Budgets {
@@ -71,8 +86,13 @@ impl Default for Budgets {
 }
 
 impl Budgets {
-    /// Lowers a ceiling, or puts one where none was.
-    pub fn narrow(&mut self, scope: BudgetScope, unit: BudgetUnit, limit: Option<u64>) {
+    /// Lowers the ceilings of tokens and of cost, or puts them where none were.
+    pub fn narrow(&mut self, scope: BudgetScope, tokens: Option<u64>, cost_nanos: Option<u64>) {
+        self.lower(scope, BudgetUnit::Tokens, tokens);
+        self.lower(scope, BudgetUnit::CostNanos, cost_nanos);
+    }
+
+    fn lower(&mut self, scope: BudgetScope, unit: BudgetUnit, limit: Option<u64>) {
         let Some(limit) = limit else { return };
         let same = |own: &&mut Ceiling| own.scope == scope && own.unit == unit;
         match self.ceilings.iter_mut().find(same) {
@@ -228,10 +248,10 @@ mod tests {
     fn a_request_only_narrows_what_the_server_allows() {
         let mut budgets = Budgets::default();
         let (turn, tokens) = (BudgetScope::Turn, BudgetUnit::Tokens);
-        budgets.narrow(turn, tokens, None);
+        budgets.narrow(turn, None, None);
         assert_eq!(budgets.ceiling(turn, tokens), None);
         for (asked, in_force) in [(50, 50), (80, 50), (20, 20)] {
-            budgets.narrow(turn, tokens, Some(asked));
+            budgets.narrow(turn, Some(asked), None);
             assert_eq!(budgets.ceiling(turn, tokens), Some(in_force));
         }
         assert_eq!(budgets.ceiling(turn, BudgetUnit::CostNanos), None);

@@ -88,5 +88,8 @@ pub struct Message {
     /// A user's message that came while its turn ran (`on_busy: steer`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub steered: bool,
+    /// Its name where it comes from, if it was brought here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external_id: Option<String>,
     pub created_at: Timestamp,
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::approval::{Approval, ApprovalStatus, Decision};
 use super::audit::Audited;
-use super::budget::BudgetGrant;
+use super::budget::{BudgetGrant, SessionBudget};
 use super::call::{CallStatus, Effect, Execution, ToolCall};
 use super::client_tool::ClientTool;
 use super::event::EventType;
@@ -38,6 +38,7 @@ pub struct SessionRecord {
     pub sampling: Box<Sampling>,
     /// Tools that the client carries out.
     pub tools: Vec<ClientTool>,
+    pub budget: SessionBudget,
     pub status: SessionStatus,
     pub head_seq: i64,
     pub next_position: i64,
@@ -205,6 +206,8 @@ pub struct MessageRecord {
     pub call_id: Option<CallId>,
     /// A user's message that came while its turn ran.
     pub steered: bool,
+    /// Its name where it comes from.
+    pub external_id: Option<String>,
     pub created_at: Timestamp,
 }
 
@@ -222,6 +225,7 @@ impl MessageRecord {
             finish_reason: self.finish_reason,
             hidden: false,
             steered: self.steered,
+            external_id: self.external_id,
             created_at: self.created_at,
         }
     }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::approval::{OnAsk, OnExpiry, Recovery};
+use super::budget::SessionBudget;
 use super::client_tool::ClientTool;
 use super::id::{ApprovalId, CallId, MessageId, QuestionId, SessionId, TurnId};
 use super::sampling::Sampling;
@@ -187,6 +188,7 @@ pub struct Session {
     #[serde(default)]
     #[schema(required = true)]
     pub tools: Vec<ClientTool>,
+    pub budget: SessionBudget,
     #[schema(value_type = Object)]
     pub metadata: Metadata,
     /// Set in a fork. The session that it names may be gone.

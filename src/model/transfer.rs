@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::budget::SessionBudget;
 use super::call::{CallStatus, Effect, Execution};
 use super::client_tool::ClientTool;
 use super::message::{FinishReason, Part, Role};
@@ -58,6 +59,8 @@ pub struct SessionLine {
     pub sampling: Sampling,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ClientTool>,
+    #[serde(default)]
+    pub budget: SessionBudget,
     #[serde(default)]
     #[schema(value_type = Object)]
     pub metadata: Metadata,
@@ -110,6 +113,8 @@ pub struct MessageLine {
     /// It came while its turn ran.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub steered: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external_id: Option<String>,
     pub created_at: Timestamp,
 }
 
@@ -199,6 +204,7 @@ struct Reader {
     turns: Vec<(TurnLine, Vec<MessageLine>)>,
     turn_ids: HashSet<String>,
     call_ids: HashSet<String>,
+    external_ids: HashSet<String>,
     /// Calls without a result, the next one last.
     open: Vec<String>,
     messages: u64,
@@ -272,6 +278,11 @@ impl Reader {
                     format!("another call of the file has the id `{}`", call.id),
                 );
             }
+        }
+        if let Some(name) = &message.external_id
+            && !self.external_ids.insert(name.clone())
+        {
+            return self.fault("/external_id", "another message of the file has it");
         }
         let ids = message.tool_calls.iter().rev().map(|call| call.id.clone());
         self.open.extend(ids);
@@ -384,6 +395,7 @@ mod tests {
     #[test]
     fn what_is_not_whole_is_refused_where_it_breaks() {
         let user = || message("user", &json!({}));
+        let named = || message("user", &json!({"external_id": "n"}));
         let mut newer = session();
         newer["version"] = json!(2);
         let mut runs = turn("a");
@@ -401,6 +413,7 @@ mod tests {
             (vec![session(), turn("a"), turn("a")], 2, "/id"),
             (vec![session(), turn("a"), message("system", &json!({}))], 2, "/role"),
             (vec![session(), turn("a"), result("1")], 2, "/tool_call_id"),
+            (vec![session(), turn("a"), named(), named()], 3, "/external_id"),
             (
                 vec![session(), turn("a"), calls(&["1", "2"], "failed"), result("2")],
                 3,

@@ -17,21 +17,21 @@ impl Rows<'_> {
     ) -> Result<(), StoreError> {
         const SQLITE: &str = "
             insert into message (tenant_id, session_id, user_id, position, message_id, turn_id, role, content,
-                reasoning, finish_reason, call_id, created_at, steered)
+                reasoning, finish_reason, call_id, created_at, steered, external_id)
             select $1, $2, $3, value ->> '$.p', value ->> '$.m', value ->> '$.t', value ->> '$.r', value ->> '$.c',
-                value ->> '$.g', value ->> '$.f', value ->> '$.k', value ->> '$.a', value ->> '$.s'
+                value ->> '$.g', value ->> '$.f', value ->> '$.k', value ->> '$.a', value ->> '$.s', value ->> '$.x'
             from json_each($4)";
         const POSTGRES: &str = "
             insert into message (tenant_id, session_id, user_id, position, message_id, turn_id, role, content,
-                reasoning, finish_reason, call_id, created_at, steered)
-            select $1, $2, $3, r.p, r.m, r.t, r.r, r.c, r.g, r.f, r.k, r.a, r.s
+                reasoning, finish_reason, call_id, created_at, steered, external_id)
+            select $1, $2, $3, r.p, r.m, r.t, r.r, r.c, r.g, r.f, r.k, r.a, r.s, r.x
             from json_to_recordset($4::json)
-                as r(p bigint, m text, t text, r text, c text, g text, f text, k text, a bigint, s bigint)";
+                as r(p bigint, m text, t text, r text, c text, g text, f text, k text, a bigint, s bigint, x text)";
         let row = |message: &MessageRecord| {
             Ok(
                 json!({"p": message.position, "m": message.message_id, "t": message.turn_id, "r": message.role,
                 "c": text(&message.content)?, "g": message.reasoning, "f": message.finish_reason,
-                "k": message.call_id, "a": message.created_at.0, "s": i64::from(message.steered)}),
+                "k": message.call_id, "a": message.created_at.0, "s": i64::from(message.steered), "x": message.external_id}),
             )
         };
         let rows = messages.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::scope::Rows;
 use super::slice::{self, Slice};
 use super::transcript::message_record;
-use super::{Arg, Row, StoreError};
+use super::{Arg, Kind, Row, StoreError};
 use crate::base::Timestamp;
 use crate::model::approval::Approval;
 use crate::model::call::{CallStatus, ToolCall};
@@ -221,6 +221,32 @@ impl Rows<'_> {
         }
     }
 
+    /// The messages of a session that have these names where they come from.
+    pub async fn messages_by_external_id(
+        &mut self,
+        session: SessionId,
+        names: &[&str],
+    ) -> Result<Vec<Message>, StoreError> {
+        const SQLITE: &str = "
+            select message_id from message
+            where tenant_id = $1 and session_id = $2 and external_id in (select value from json_each($3))";
+        const POSTGRES: &str = "
+            select message_id from message
+            where tenant_id = $1 and session_id = $2
+                and external_id in (select json_array_elements_text($3::json))";
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sql = match self.conn.dialect() {
+            Kind::Sqlite => SQLITE,
+            Kind::Postgres => POSTGRES,
+        };
+        let args = [self.tenant.into(), session.into(), Arg::json(names)?];
+        let rows = self.conn.rows(sql, &args).await?;
+        let ids: Vec<MessageId> = rows.iter().map(|row| row.id("message_id")).collect::<Result<_, _>>()?;
+        self.messages_by_id(session, &ids).await
+    }
+
     async fn message(&mut self, session: SessionId, id: MessageId) -> Result<Option<Message>, StoreError> {
         Ok(self.messages_by_id(session, &[id]).await?.pop())
     }
@@ -229,12 +255,12 @@ impl Rows<'_> {
     async fn messages_by_id(&mut self, session: SessionId, ids: &[MessageId]) -> Result<Vec<Message>, StoreError> {
         const SQLITE: &str = "
             select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at,
-                steered
+                steered, external_id
             from message where tenant_id = $1 and +session_id = $2
                 and message_id in (select value from json_each($3))";
         const POSTGRES: &str = "
             select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at,
-                steered
+                steered, external_id
             from message where tenant_id = $1 and session_id = $2
                 and message_id in (select json_array_elements_text($3::json))";
         let rows = self.by_ids([SQLITE, POSTGRES], session, ids).await?;

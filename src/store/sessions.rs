@@ -5,6 +5,7 @@ use super::notices::{Change, Notice};
 use super::scope::Rows;
 use super::{Arg, News, Row, StoreError};
 use crate::base::Timestamp;
+use crate::model::budget::SessionBudget;
 use crate::model::client_tool::ClientTool;
 use crate::model::id::SessionId;
 use crate::model::record::{SessionRecord, Writes};
@@ -34,8 +35,26 @@ pub struct SessionPatch {
     pub approvals: Option<crate::model::session::ApprovalPolicy>,
     pub sampling: SamplingChanges,
     pub tools: Option<Vec<ClientTool>>,
+    /// The whole of it.
+    pub budget: Option<SessionBudget>,
     pub metadata: Option<Metadata>,
 }
+
+/// Which sessions there are for a reader.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    Living,
+    /// Deleted ones too.
+    All,
+}
+
+const LOCKED: &str = "
+    update session set head_seq = head_seq
+    where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and (deleted_at is null or $4 = 1)
+    returning *";
+const READ: &str = "
+    select * from session
+    where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and (deleted_at is null or $4 = 1)";
 
 impl Rows<'_> {
     /// Stores a session with `head_seq` 0; its first event follows in the same
@@ -44,9 +63,9 @@ impl Rows<'_> {
         const SQL: &str = "
             insert into session (tenant_id, session_id, user_id, external_id, title, model, instructions, preset,
                 toolsets, environment, approvals, metadata, status, head_seq, next_position, usage, todo, cwd,
-                created_at, updated_at, sampling, parent_session_id, parent_message_id, tools)
+                created_at, updated_at, sampling, parent_session_id, parent_message_id, tools, budget)
             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, 0, $14, $15, $16, $17, $17, $18, $19,
-                $20, $21)";
+                $20, $21, $22)";
         let record = &new.record;
         let args = [
             self.tenant.into(),
@@ -70,6 +89,7 @@ impl Rows<'_> {
             new.parent.map(|parent| parent.session_id).into(),
             new.parent.and_then(|parent| parent.message_id).into(),
             Arg::json(&record.tools)?,
+            Arg::json(&record.budget)?,
         ];
         self.conn.execute(SQL, &args).await?;
         self.index_title(record, new.title.as_deref()).await
@@ -78,56 +98,34 @@ impl Rows<'_> {
     /// Locks a session for this transaction and reads its state. Absent,
     /// foreign and deleted sessions are `None`.
     pub async fn lock_session(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
-        const SQL: &str = "
-            update session set head_seq = head_seq
-            where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null
-            returning session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
-                tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd, node_id,
-                deleted_at";
-        self.locked(SQL, id).await
+        self.found(LOCKED, id, Which::Living).await
     }
 
     /// As [`Rows::lock_session`], but a deleted session counts: its running turn
     /// still has to end.
     pub async fn lock_session_even_deleted(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
-        const SQL: &str = "
-            update session set head_seq = head_seq
-            where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)
-            returning session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
-                tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd, node_id,
-                deleted_at";
-        self.locked(SQL, id).await
-    }
-
-    async fn locked(&mut self, sql: &'static str, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
-        let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
-        let row = self.conn.row(sql, &args).await?;
-        row.map(|row| self.record(&row)).transpose()
+        self.found(LOCKED, id, Which::All).await
     }
 
     /// Reads a session's state without locking it.
     pub async fn session_record(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
-        const SQL: &str = "
-            select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
-                tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd, node_id,
-                deleted_at
-            from session
-            where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null";
-        let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
-        let row = self.conn.row(SQL, &args).await?;
-        row.map(|row| self.record(&row)).transpose()
+        self.found(READ, id, Which::Living).await
     }
 
     /// As [`Rows::session_record`], but a deleted session counts.
     pub async fn session_record_even_deleted(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
-        const SQL: &str = "
-            select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
-                tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd, node_id,
-                deleted_at
-            from session
-            where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)";
-        let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
-        let row = self.conn.row(SQL, &args).await?;
+        self.found(READ, id, Which::All).await
+    }
+
+    async fn found(
+        &mut self,
+        sql: &'static str,
+        id: SessionId,
+        which: Which,
+    ) -> Result<Option<SessionRecord>, StoreError> {
+        let deleted_too = Arg::Int(i64::from(which == Which::All));
+        let args = [self.tenant.into(), id.into(), Arg::from(&self.user), deleted_too];
+        let row = self.conn.row(sql, &args).await?;
         row.map(|row| self.record(&row)).transpose()
     }
 
@@ -188,7 +186,8 @@ impl Rows<'_> {
                 approvals = coalesce($13, approvals),
                 metadata = coalesce($14, metadata),
                 sampling = $15,
-                tools = coalesce($16, tools)
+                tools = coalesce($16, tools),
+                budget = coalesce($17, budget)
             where tenant_id = $1 and session_id = $2";
         fn column(change: &Option<Option<String>>) -> [Arg<'_>; 2] {
             let text = change.as_ref().and_then(Option::as_deref);
@@ -215,6 +214,7 @@ impl Rows<'_> {
             Arg::opt_json(patch.metadata.as_ref())?,
             Arg::json(&session.sampling)?,
             Arg::opt_json(patch.tools.as_ref())?,
+            Arg::opt_json(patch.budget.as_ref())?,
         ];
         self.conn.execute(SQL, &args).await?;
         match &patch.title {
@@ -277,8 +277,8 @@ impl Rows<'_> {
     pub async fn session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError> {
         const SQL: &str = "
             select session_id, external_id, user_id, title, model, instructions, preset, toolsets, environment,
-                approvals, sampling, tools, metadata, parent_session_id, parent_message_id, archived_at, status, head_seq,
-                active_turn_id, usage, created_at, updated_at
+                approvals, sampling, tools, budget, metadata, parent_session_id, parent_message_id, archived_at, status,
+                head_seq, active_turn_id, usage, created_at, updated_at
             from session
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null";
         let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
@@ -313,6 +313,7 @@ impl Rows<'_> {
             approvals: row.json("approvals")?,
             sampling: row.json("sampling")?,
             tools: row.json("tools")?,
+            budget: row.json("budget")?,
             status: named(&row.text("status")?)?,
             head_seq: row.int("head_seq")?,
             next_position: row.int("next_position")?,
@@ -343,6 +344,7 @@ pub(super) fn session_view(row: &Row, required_actions: Vec<RequiredAction>) -> 
         approvals: row.json("approvals")?,
         sampling: row.json("sampling")?,
         tools: row.json("tools")?,
+        budget: row.json("budget")?,
         metadata: row.json("metadata")?,
         parent: parent(row)?,
         archived_at: row.opt_timestamp("archived_at")?,

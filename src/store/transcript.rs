@@ -32,7 +32,8 @@ impl Rows<'_> {
         session: SessionId,
     ) -> Result<(Vec<MessageRecord>, Vec<CallRecord>), StoreError> {
         const MESSAGES: &str = "
-            select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at, steered
+            select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at, steered,
+                external_id
             from message
             where tenant_id = $1 and session_id = $2 and turn_id not in (
                 select turn_id from turn
@@ -100,7 +101,8 @@ impl Rows<'_> {
         limit: u32,
     ) -> Result<Slice<MessageRecord>, StoreError> {
         const SQL: &str = "
-            select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at, steered
+            select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at, steered,
+                external_id
             from message where tenant_id = $1 and session_id = $2 and position > $3 order by position limit $4";
         const STEP: u32 = 16;
         let (mut items, mut bytes, mut last, mut left) = (Vec::new(), 0, after, limit);
@@ -214,6 +216,7 @@ pub(super) fn message_record(row: &Row) -> Result<MessageRecord, StoreError> {
         finish_reason: row.opt_text("finish_reason")?.map(|name| named(&name)).transpose()?,
         call_id: row.opt_id("call_id")?,
         steered: row.int("steered")? != 0,
+        external_id: row.opt_text("external_id")?,
         created_at: row.timestamp("created_at")?,
     })
 }

@@ -63,7 +63,7 @@ impl Rows<'_> {
     ) -> Result<Vec<Remembered>, StoreError> {
         const ONE: &str = "
             select position, message_id, turn_id, role, content, reasoning, finish_reason, call_id, created_at,
-                steered
+                steered, external_id
             from message where tenant_id = $1 and session_id = $2 and position = $3";
         const MOST: usize = 64;
         let (mut found, mut bytes, mut turn) = (Vec::new(), 0, turn);

@@ -48,9 +48,9 @@ impl SubjectSum {
 /// Which calls are summed up; `None` is all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageFilter {
-    pub from: Option<Timestamp>,
+    pub since: Option<Timestamp>,
     /// Exclusive.
-    pub to: Option<Timestamp>,
+    pub until: Option<Timestamp>,
     pub session: Option<SessionId>,
     pub user: Option<String>,
     pub model: Option<String>,
@@ -203,8 +203,8 @@ impl Rows<'_> {
             self.tenant.into(),
             Arg::from(group.name()),
             Arg::from(&self.user),
-            filter.from.map_or(i64::MIN, |at| at.0).into(),
-            filter.to.map_or(i64::MAX, |at| at.0).into(),
+            filter.since.map_or(i64::MIN, |at| at.0).into(),
+            filter.until.map_or(i64::MAX, |at| at.0).into(),
             filter.session.into(),
             Arg::from(&filter.model),
             filter.purpose.as_ref().map_or(Ok(Arg::OptText(None)), wire_name)?,

@@ -20,7 +20,7 @@ use super::{owner, run};
 use crate::base::Clock;
 use crate::live::hub::Hub;
 use crate::model::approval::{OnAsk, OnExpiry, Recovery};
-use crate::model::budget::{BudgetScope, BudgetUnit, Budgets};
+use crate::model::budget::{BudgetScope, Budgets};
 use crate::model::client_tool::{self, ClientTool};
 use crate::model::grant::Grant;
 use crate::model::id::{NodeId, ProcessId, SessionId, TenantId, TurnId};
@@ -373,8 +373,9 @@ impl Engine {
         let limits = &turn.options.limits;
         let limit = limits.max_steps.unwrap_or(u32::MAX);
         let mut budgets = settings.budgets.clone();
-        budgets.narrow(BudgetScope::Turn, BudgetUnit::Tokens, limits.max_tokens);
-        budgets.narrow(BudgetScope::Turn, BudgetUnit::CostNanos, limits.max_cost_nanos);
+        budgets.narrow(BudgetScope::Turn, limits.max_tokens, limits.max_cost_nanos);
+        let own = session.budget;
+        budgets.narrow(BudgetScope::Session, own.max_tokens, own.max_cost_nanos);
         Rules {
             max_steps: settings.max_steps.min(limit),
             mode: policy.mode.unwrap_or(settings.mode),

@@ -374,7 +374,7 @@ async fn at_every_commit(place: impl AsyncFn() -> Option<Place>, fault: Fault) {
                 return;
             };
             let budgets = &mut place.config.budgets;
-            budgets.narrow(BudgetScope::Turn, BudgetUnit::Tokens, script.max_tokens);
+            budgets.narrow(BudgetScope::Turn, script.max_tokens, None);
             if !run(&place, &script, good, fault).await {
                 break;
             }

@@ -14,7 +14,7 @@ use crate::api::caller::Caller;
 use crate::api::failure::Failure;
 use crate::api::page::{Limit, Page};
 use crate::api::payload::JsonLines;
-use crate::api::query::Query;
+use crate::api::query::{Query, instant};
 use crate::api::state::ApiState;
 use crate::base::Timestamp;
 use crate::model::audit::{AuditAction, AuditEntry, Link};
@@ -51,9 +51,13 @@ pub(super) struct AuditQuery {
     session_id: Option<SessionId>,
     turn_id: Option<TurnId>,
     tool_call_id: Option<CallId>,
-    /// At this instant or later.
+    /// At this instant or later: an RFC 3339 time, or a day of UTC.
+    #[serde(default, deserialize_with = "instant")]
+    #[param(value_type = Option<String>, example = "2026-01-01")]
     since: Option<Timestamp>,
-    /// Before this instant.
+    /// Before this instant: an RFC 3339 time, or a day of UTC.
+    #[serde(default, deserialize_with = "instant")]
+    #[param(value_type = Option<String>, example = "2026-02-01")]
     until: Option<Timestamp>,
 }
 

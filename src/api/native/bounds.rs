@@ -2,7 +2,7 @@
 //! and prompts would not carry it.
 
 use crate::api::failure::Failure;
-use crate::model::budget::MAX_CEILING;
+use crate::model::budget::{MAX_CEILING, SessionBudget};
 use crate::model::client_tool::{self, ClientTool};
 use crate::model::message::Part;
 use crate::model::session::{EnvironmentSpec, Metadata, ToolsetSelection};
@@ -99,15 +99,15 @@ pub(super) fn environment(spec: &EnvironmentSpec) -> Result<(), Failure> {
     Err(Failure::field("/environment/backend", detail))
 }
 
-/// A turn begins with something said or shown.
-pub(super) fn input(parts: &[Part], max_chars: usize) -> Result<(), Failure> {
+/// A message says or shows something.
+pub(super) fn said(pointer: &str, parts: &[Part], max_chars: usize) -> Result<(), Failure> {
     let said = |part: &Part| match part {
         Part::Text { text } => !text.trim().is_empty(),
         Part::ImageUrl { .. } => true,
     };
     if !parts.iter().any(said) {
         return Err(Failure::field(
-            "/input",
+            pointer,
             "it says nothing; send a text or a list of parts",
         ));
     }
@@ -123,9 +123,9 @@ pub(super) fn input(parts: &[Part], max_chars: usize) -> Result<(), Failure> {
             "{chars} characters; expected at most {max_chars} (`server.max_input_chars`): shorten it, or let an \
              operator raise the limit"
         );
-        return Err(Failure::field("/input", detail));
+        return Err(Failure::field(pointer, detail));
     }
-    images("/input", parts)
+    images(pointer, parts)
 }
 
 /// Images are named by addresses that a model server can use.
@@ -157,6 +157,14 @@ pub(super) fn limits(limits: &TurnLimits) -> Result<(), Failure> {
         TurnLimits { max_tokens, .. } if !ceiling(*max_tokens) => outside("/limits/max_tokens"),
         TurnLimits { max_cost_nanos, .. } if !ceiling(*max_cost_nanos) => outside("/limits/max_cost_nanos"),
         _ => Ok(()),
+    }
+}
+
+pub(super) fn budget(budget: &SessionBudget) -> Result<(), Failure> {
+    match *budget {
+        SessionBudget { max_tokens, .. } if !ceiling(max_tokens) => outside("/budget/max_tokens"),
+        SessionBudget { max_cost_nanos, .. } if !ceiling(max_cost_nanos) => outside("/budget/max_cost_nanos"),
+        SessionBudget { .. } => Ok(()),
     }
 }
 
@@ -201,10 +209,13 @@ mod tests {
 
     #[test]
     fn a_turn_begins_with_something() {
-        assert!(input(&[], 20).is_err() && input(&[Part::text(" \n")], 20).is_err());
-        assert!(input(&[Part::text("hi")], 20).is_ok() && input(&[image("https://a.example/x.png")], 20).is_ok());
+        assert!(said("/input", &[], 20).is_err() && said("/input", &[Part::text(" \n")], 20).is_err());
+        assert!(
+            said("/input", &[Part::text("hi")], 20).is_ok()
+                && said("/input", &[image("https://a.example/x.png")], 20).is_ok()
+        );
         for url in ["http://a.example/x.png", "file:///etc/passwd", "data:text/html,x", ""] {
-            let failure = input(&[Part::text("hi"), image(url)], 20).unwrap_err();
+            let failure = said("/input", &[Part::text("hi"), image(url)], 20).unwrap_err();
             assert_eq!(failure.problem().errors[0].pointer, "/input/1/image_url/url", "{url}");
         }
     }

@@ -5,12 +5,13 @@ use crate::api::surface::{Surface, routes};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::StatusCode;
 use http::header::LOCATION;
+use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::api::caller::Caller;
+use crate::api::conditions::{self, ConditionHeaders};
 use crate::api::failure::Failure;
 use crate::api::path::InPath;
 use crate::api::payload::Payload;
@@ -112,27 +113,33 @@ pub(super) fn made(session: Session) -> Response {
 }
 
 /// Archive a session: lists leave it out unless asked. Everything else goes on.
-#[utoipa::path(post, path = "/v1/sessions/{id}/archive", tag = "sessions", params(("id" = SessionId, Path)),
+///
+/// `If-Match` compares what clients set, here and when it is taken back.
+#[utoipa::path(post, path = "/v1/sessions/{id}/archive", tag = "sessions",
+    params(("id" = SessionId, Path), ConditionHeaders),
     responses((status = 200, description = "The session, archived now or before.", body = Session)))]
 pub(super) async fn archive_session(
     State(state): State<ApiState>,
     caller: Caller,
     InPath(id): InPath<SessionId>,
+    headers: HeaderMap,
     payload: Payload,
 ) -> Result<Response, Failure> {
-    keep(state, caller, id, payload, true).await
+    keep(state, caller.only_if(&headers)?, id, payload, true).await
 }
 
 /// Take a session back from the archive.
-#[utoipa::path(post, path = "/v1/sessions/{id}/unarchive", tag = "sessions", params(("id" = SessionId, Path)),
+#[utoipa::path(post, path = "/v1/sessions/{id}/unarchive", tag = "sessions",
+    params(("id" = SessionId, Path), ConditionHeaders),
     responses((status = 200, description = "The session, which lists show.", body = Session)))]
 pub(super) async fn unarchive_session(
     State(state): State<ApiState>,
     caller: Caller,
     InPath(id): InPath<SessionId>,
+    headers: HeaderMap,
     payload: Payload,
 ) -> Result<Response, Failure> {
-    keep(state, caller, id, payload, false).await
+    keep(state, caller.only_if(&headers)?, id, payload, false).await
 }
 
 async fn keep(
@@ -147,5 +154,5 @@ async fn keep(
     let engine = state.engine.clone();
     let scope = caller.scope.once(once);
     let kept = state.finish_once(async move { engine.archive_session(&scope, id, archived).await });
-    Ok(kept.await?.answer(|session| Json(session).into_response()))
+    Ok(kept.await?.answer(conditions::tagged))
 }

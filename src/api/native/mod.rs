@@ -4,6 +4,7 @@
 #![allow(unused_qualifications, reason = "the macro that describes a route writes them")]
 
 mod answers;
+mod append;
 mod approvals;
 mod audit;
 mod bounds;
@@ -41,6 +42,7 @@ pub(super) fn routes() -> Surface {
         .merge(transfer::routes())
         .merge(search::routes())
         .merge(history::routes())
+        .merge(append::routes())
         .merge(streams::routes())
         .merge(tenant_streams::routes())
         .merge(stream_tokens::routes())

@@ -76,7 +76,7 @@ impl TurnRequest {
 
     pub(super) fn checked(self, principal: &Principal, max_chars: usize) -> Result<NewTurn, Failure> {
         let Input(input) = self.input;
-        bounds::input(&input, max_chars)?;
+        bounds::said("/input", &input, max_chars)?;
         bounds::model(&self.model)?;
         bounds::limits(&self.limits)?;
         bounds::metadata(&self.metadata)?;
@@ -129,7 +129,7 @@ impl TurnChanges {
     pub(super) fn checked(self, max_chars: usize) -> Result<TurnPatch, Failure> {
         let input = self.input.map(|Input(parts)| parts);
         if let Some(input) = &input {
-            bounds::input(input, max_chars)?;
+            bounds::said("/input", input, max_chars)?;
         }
         if let Some(metadata) = &self.metadata {
             bounds::metadata(metadata)?;
@@ -143,7 +143,7 @@ impl TurnChanges {
 
 /// A text, or parts.
 #[derive(Debug, PartialEq)]
-struct Input(Vec<Part>);
+pub(super) struct Input(pub(super) Vec<Part>);
 
 impl<'de> Deserialize<'de> for Input {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

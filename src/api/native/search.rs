@@ -45,7 +45,8 @@ pub(super) struct SearchFilter {
 /// composition of letters do not count. Titles come first, then messages of
 /// users and of the model by how much of them the words are; of equal ones the
 /// newer first. Archived sessions are searched too. Of a message the first
-/// 65,536 characters are.
+/// 65,536 characters are. Arguments and results of tools are not: the session
+/// that they belong to has them.
 #[utoipa::path(get, path = "/v1/search", tag = "sessions", params(SearchFilter),
     responses((status = 200, description = "A page of hits, best first.", body = Page<SearchHit>)))]
 pub(super) async fn search(

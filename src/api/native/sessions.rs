@@ -14,6 +14,7 @@ use crate::api::failure::Failure;
 use crate::api::path::InPath;
 use crate::api::payload::Payload;
 use crate::api::state::ApiState;
+use crate::model::budget::SessionBudget;
 use crate::model::client_tool::ClientTool;
 use crate::model::id::SessionId;
 use crate::model::principal::Scope;
@@ -64,6 +65,7 @@ pub(super) struct NewSession {
     /// `POST /v1/sessions/{id}/tool-results`.
     #[schema(max_items = 128)]
     tools: Vec<ClientTool>,
+    budget: SessionBudget,
     #[schema(value_type = Object)]
     metadata: Metadata,
 }
@@ -115,6 +117,10 @@ pub(super) struct SessionChanges {
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Vec<ClientTool>, max_items = 128)]
     tools: Option<Vec<ClientTool>>,
+    /// Replaces the whole budget, for the next step of a turn that runs too.
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = SessionBudget)]
+    budget: Option<SessionBudget>,
     /// Replaces the whole metadata.
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Object)]
@@ -133,6 +139,7 @@ impl NewSession {
         bounds::metadata(&self.metadata)?;
         bounds::toolsets(&self.toolsets)?;
         bounds::tools(&self.tools)?;
+        bounds::budget(&self.budget)?;
         let sampling = Sampling {
             temperature: self.temperature,
             top_p: self.top_p,
@@ -165,6 +172,7 @@ impl NewSession {
             approvals: self.approvals,
             sampling,
             tools: self.tools,
+            budget: self.budget,
             metadata: self.metadata,
         })
     }
@@ -186,6 +194,9 @@ impl SessionChanges {
             bounds::toolsets(toolsets)?;
         }
         bounds::tools(self.tools.as_deref().unwrap_or_default())?;
+        if let Some(budget) = &self.budget {
+            bounds::budget(budget)?;
+        }
         let sampling = SamplingChanges {
             temperature: self.temperature,
             top_p: self.top_p,
@@ -205,6 +216,7 @@ impl SessionChanges {
             preset: self.preset,
             toolsets: self.toolsets,
             approvals: self.approvals,
+            budget: self.budget,
             metadata: self.metadata,
         })
     }
@@ -282,14 +294,14 @@ pub(super) async fn update_session(
     payload: Payload,
 ) -> Result<Response, Failure> {
     caller.require(Scope::SessionsWrite)?;
-    let condition = conditions::of(&headers)?;
+    let caller = caller.only_if(&headers)?;
     let changes: SessionChanges = payload.json().await?;
     if let Some(approvals) = &changes.approvals {
         may_settle(&caller, approvals)?;
     }
     let patch = changes.checked()?;
     let engine = state.engine.clone();
-    let scope = caller.scope.only_if(condition);
+    let scope = caller.scope;
     let changed = state.finish(async move { engine.patch_session(&scope, id, patch).await });
     changed.await.map(conditions::tagged)
 }
@@ -308,7 +320,7 @@ pub(super) async fn delete_session(
     headers: HeaderMap,
 ) -> Result<StatusCode, Failure> {
     caller.require(Scope::SessionsWrite)?;
-    let scope = caller.scope.only_if(conditions::of(&headers)?);
+    let scope = caller.only_if(&headers)?.scope;
     let engine = state.engine.clone();
     let deleted = state.finish(async move { engine.delete_session(&scope, id).await });
     deleted.await?;

@@ -146,6 +146,7 @@ fn session_line(past: Past) -> Result<SessionLine, Failure> {
         approvals,
         sampling,
         tools,
+        budget,
         metadata,
         created_at,
         ..
@@ -163,6 +164,7 @@ fn session_line(past: Past) -> Result<SessionLine, Failure> {
         approvals,
         sampling,
         tools,
+        budget,
         metadata,
         todo: serde_json::from_str(&past.todo).map_err(Failure::internal)?,
         created_at: Some(created_at),
@@ -194,6 +196,7 @@ fn message_line(message: MessageRecord, calls: Vec<CallRecord>) -> MessageLine {
         tool_calls: calls.into_iter().map(call_line).collect(),
         tool_call_id: message.call_id.map(|id| id.to_string()),
         steered: message.steered,
+        external_id: message.external_id,
         created_at: message.created_at,
     }
 }
@@ -294,6 +297,7 @@ fn read(bytes: &[u8], external_id: Option<String>, caller: &Caller) -> Result<Im
         approvals: session.approvals,
         sampling: session.sampling,
         tools: session.tools,
+        budget: session.budget,
         metadata: session.metadata,
     };
     Ok(ImportSession {
@@ -337,6 +341,7 @@ fn bounded(line: &TransferLine) -> Result<(), Failure> {
             bounds::metadata(&session.metadata)?;
             bounds::toolsets(&session.toolsets)?;
             bounds::tools(&session.tools)?;
+            bounds::budget(&session.budget)?;
             answers::check(&session.sampling).map_err(|failure| within("/sampling", &failure))
         }
         TransferLine::Turn(turn) => {
@@ -344,7 +349,10 @@ fn bounded(line: &TransferLine) -> Result<(), Failure> {
             bounds::tools(&turn.options.tools).map_err(|failure| within("/options", &failure))?;
             bounds::metadata(&turn.options.metadata).map_err(|failure| within("/options", &failure))
         }
-        TransferLine::Message(message) => bounds::images("/content", &message.content),
+        TransferLine::Message(message) => {
+            bounds::name("/external_id", &message.external_id, 256)?;
+            bounds::images("/content", &message.content)
+        }
         TransferLine::End(_) => Ok(()),
     }
 }

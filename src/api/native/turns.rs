@@ -382,7 +382,7 @@ pub(super) async fn update_turn(
     payload: Payload,
 ) -> Result<Response, Failure> {
     caller.require(Scope::TurnsWrite)?;
-    let scope = caller.scope.only_if(conditions::of(&headers)?);
+    let scope = caller.only_if(&headers)?.scope;
     let changes: TurnChanges = payload.json().await?;
     let patch = changes.checked(state.body.max_input_chars)?;
     let engine = state.engine.clone();
@@ -405,7 +405,7 @@ pub(super) async fn delete_turn(
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
     caller.require(Scope::TurnsWrite)?;
-    let scope = caller.scope.only_if(conditions::of(&headers)?);
+    let scope = caller.only_if(&headers)?.scope;
     let engine = state.engine.clone();
     let withdrawn = state.finish(async move { engine.withdraw_queued(&scope, session, turn).await });
     withdrawn.await.map(conditions::tagged)
@@ -414,7 +414,7 @@ pub(super) async fn delete_turn(
 /// Cancel a turn. What waits ends at once, what runs a moment later; a turn
 /// that is over stays as it is.
 #[utoipa::path(post, path = "/v1/sessions/{id}/turns/{turn_id}/cancel", tag = "turns",
-    params(("id" = SessionId, Path), ("turn_id" = TurnId, Path)),
+    params(("id" = SessionId, Path), ("turn_id" = TurnId, Path), ConditionHeaders),
     responses(
         (status = 200, description = "The turn is over.", body = Turn),
         (status = 202, description = "The turn was told to stop and is about to end.", body = Turn)))]
@@ -422,9 +422,11 @@ pub(super) async fn cancel_turn(
     State(state): State<ApiState>,
     caller: Caller,
     InPath((session, turn)): InPath<(SessionId, TurnId)>,
+    headers: HeaderMap,
     payload: Payload,
 ) -> Result<Response, Failure> {
     caller.require(Scope::TurnsWrite)?;
+    let caller = caller.only_if(&headers)?;
     let once = payload.once(&caller.principal).await?;
     let (engine, scope) = (state.engine.clone(), caller.scope.once(once));
     let cancelled = state.finish_once(async move { engine.cancel_turn(&scope, session, turn).await });
@@ -434,7 +436,7 @@ pub(super) async fn cancel_turn(
         } else {
             StatusCode::ACCEPTED
         };
-        (status, Json(turn)).into_response()
+        (status, conditions::tagged(turn)).into_response()
     }))
 }
 

@@ -3,14 +3,14 @@
 use crate::api::surface::{Surface, routes};
 use axum::Json;
 use axum::extract::State;
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
 use crate::api::page::{Limit, Page};
-use crate::api::query::Query;
+use crate::api::query::{Query, instant};
 use crate::api::state::ApiState;
 use crate::base::Timestamp;
 use crate::model::id::SessionId;
@@ -38,11 +38,11 @@ pub(super) struct UsageQuery {
     /// Calls from this instant on: an RFC 3339 time, or a day of UTC.
     #[serde(default, deserialize_with = "instant")]
     #[param(value_type = Option<String>, example = "2026-01-01")]
-    from: Option<Timestamp>,
+    since: Option<Timestamp>,
     /// Calls before this instant: an RFC 3339 time, or a day of UTC.
     #[serde(default, deserialize_with = "instant")]
     #[param(value_type = Option<String>, example = "2026-02-01")]
-    to: Option<Timestamp>,
+    until: Option<Timestamp>,
     session_id: Option<SessionId>,
     /// Only of turns that this user created.
     user: Option<String>,
@@ -75,8 +75,8 @@ pub(super) async fn list_usage(
     let filters = json!([
         "usage",
         query.group_by,
-        query.from,
-        query.to,
+        query.since,
+        query.until,
         query.session_id,
         query.user,
         query.model,
@@ -86,8 +86,8 @@ pub(super) async fn list_usage(
     let before: Option<String> = list.after(query.after.as_deref())?;
     let (group, limit) = (query.group_by, query.limit);
     let filter = UsageFilter {
-        from: query.from,
-        to: query.to,
+        since: query.since,
+        until: query.until,
         session: query.session_id,
         user: query.user,
         model: query.model,
@@ -102,35 +102,4 @@ pub(super) async fn list_usage(
         sum,
         currency: currency.clone(),
     })))
-}
-
-/// A time, or a day, which stands for its beginning.
-fn instant<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    let whole = if text.len() == "2026-01-31".len() {
-        format!("{text}T00:00:00Z")
-    } else {
-        text
-    };
-    let parsed = whole.parse().map(Some);
-    parsed.map_err(|_| de::Error::custom("expected an RFC 3339 time or a day such as 2026-01-31"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde::de::IntoDeserializer;
-    use serde::de::value::{Error, StrDeserializer};
-
-    #[test]
-    fn a_day_stands_for_its_beginning() {
-        let read = |text: &'static str| -> Result<Option<Timestamp>, Error> {
-            let text: StrDeserializer<'_, Error> = text.into_deserializer();
-            instant(text)
-        };
-        assert_eq!(read("2026-01-31").unwrap(), read("2026-01-31T01:00:00+01:00").unwrap());
-        for wrong in ["", "2026-13-01", "yesterday", "1769851800", "2026-01-31T09:30"] {
-            assert!(read(wrong).is_err(), "{wrong}");
-        }
-    }
 }

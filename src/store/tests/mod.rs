@@ -9,6 +9,7 @@ mod opening;
 mod owners;
 mod questions;
 mod schema;
+mod usage;
 mod walls;
 
 use super::testing::{Bench, on_both, on_both_probed, on_postgres};

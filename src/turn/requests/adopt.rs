@@ -1,6 +1,6 @@
-//! A new session with a past: turns that are over, their messages and calls,
-//! taken from another session or from a file. Its log tells the past as if it
-//! had been followed, so that clients need to know nothing of this.
+//! A session with a past that it did not live: turns that are over, their
+//! messages and calls, from another session, a file or elsewhere. Its log tells
+//! them as if it had been followed, so that clients need to know nothing of this.
 
 use std::collections::HashMap;
 
@@ -68,8 +68,9 @@ impl History {
         i64::try_from(self.messages.len()).unwrap_or(i64::MAX)
     }
 
-    /// Adds it to what makes the session; `writes` holds the events before it.
-    pub(super) fn write(mut self, writes: &mut Writes) {
+    /// Adds it to what a transaction writes behind the event `head`; `writes`
+    /// holds the events before it.
+    pub(super) fn write(mut self, head: i64, writes: &mut Writes) {
         let calls: HashMap<CallId, &CallRecord> = self.calls.iter().map(|call| (call.call_id, call)).collect();
         for turn in &mut self.turns {
             writes.events.push(begun(turn));
@@ -78,8 +79,7 @@ impl History {
                 writes.events.extend(said(message, &calls));
             }
             writes.events.push(ended(turn));
-            // A session's first event has the number 1.
-            turn.last_seq = i64::try_from(writes.events.len()).ok();
+            turn.last_seq = i64::try_from(writes.events.len()).ok().map(|events| head + events);
         }
         writes.new_turns.extend(self.turns);
         writes.messages.extend(self.messages);

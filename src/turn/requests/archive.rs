@@ -2,11 +2,13 @@
 
 use serde_json::json;
 
+use super::conditions::forbid_session;
 use super::sessions::{merged, told, visible_state};
 use super::{EngineError, Verdict, earlier};
 use crate::model::event::EventType;
 use crate::model::id::SessionId;
 use crate::model::session::Session;
+use crate::model::version::Part;
 use crate::store::Scope;
 use crate::turn::engine::Engine;
 
@@ -25,6 +27,9 @@ impl Engine {
                 let Some(seen) = rows.session(id).await? else {
                     return Ok(Err(EngineError::NotFound("session")));
                 };
+                if let Some(refused) = forbid_session(&mut rows, id, Part::Settings).await? {
+                    return Ok(Err(refused));
+                }
                 if seen.archived_at.is_some() != archived {
                     let at = archived.then_some(now);
                     rows.archive_session(id, at).await?;

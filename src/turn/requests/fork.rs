@@ -115,6 +115,7 @@ fn forked_row(
         approvals: record.approvals,
         sampling: *record.sampling,
         tools: record.tools,
+        budget: record.budget,
         metadata: fork.metadata.unwrap_or(seen.metadata),
     };
     let mut row = engine.new_row(record.tenant_id, id, new)?;

@@ -71,6 +71,7 @@ impl Engine {
                     finish_reason: message.finish_reason,
                     call_id: message.tool_call_id.and_then(|id| ids.get(&id).copied()),
                     steered: message.steered,
+                    external_id: message.external_id,
                     created_at: message.created_at,
                 });
                 position += 1;

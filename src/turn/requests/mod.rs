@@ -4,6 +4,7 @@
 
 mod adopt;
 mod answers;
+mod append;
 mod approvals;
 mod archive;
 mod batch;
@@ -19,6 +20,7 @@ mod supersede;
 mod tool_results;
 mod turns;
 
+pub use append::{Appended, OutsideMessage};
 pub use batch::{BatchOutcome, BatchRequest};
 pub use fork::{ForkPoint, ForkSession};
 pub use import::ImportSession;
@@ -27,6 +29,7 @@ use super::commit::Carried;
 use super::engine::Engine;
 use super::state::State;
 use crate::model::approval::Choice;
+use crate::model::budget::SessionBudget;
 use crate::model::client_tool::ClientTool;
 use crate::model::grant::GrantLimits;
 use crate::model::id::TenantId;
@@ -64,6 +67,7 @@ pub struct CreateSession {
     pub approvals: ApprovalPolicy,
     pub sampling: Sampling,
     pub tools: Vec<ClientTool>,
+    pub budget: SessionBudget,
     pub metadata: Metadata,
 }
 

@@ -73,6 +73,7 @@ impl Engine {
             approvals: new.approvals.clone(),
             sampling: Box::new(new.sampling.clone()),
             tools: new.tools.clone(),
+            budget: new.budget,
             status: SessionStatus::Idle,
             head_seq: 0,
             next_position: 0,
@@ -164,7 +165,8 @@ impl Engine {
                 let by_itself = visible_state(&seen, now);
                 let state = json!({"title": patch.title, "external_id": patch.external_id, "model": patch.model,
                     "instructions": patch.instructions, "preset": patch.preset, "toolsets": patch.toolsets,
-                    "approvals": patch.approvals, "tools": patch.tools, "metadata": patch.metadata});
+                    "approvals": patch.approvals, "tools": patch.tools, "budget": patch.budget,
+                    "metadata": patch.metadata});
                 let mut state = merged(changed_only(state), by_itself);
                 if patch.sampling != SamplingChanges::default() {
                     state = merged(state, json!(record.sampling));
@@ -250,7 +252,7 @@ pub(super) async fn stored(
     let state = json!({"status": session.status, "required_actions": [], "active_turn_id": null,
         "usage": session.usage, "updated_at": now});
     let mut writes = told(EventType::SessionCreated, &state);
-    history.write(&mut writes);
+    history.write(session.head_seq, &mut writes);
     rows.apply(&mut session, &writes, now).await?;
     let Some(session) = rows.session(session.session_id).await? else {
         return Ok(Err(EngineError::NotFound("session")));
@@ -292,6 +294,7 @@ fn policy_change(session: &SessionRecord, patch: &SessionPatch) -> Vec<Audited> 
     let others = [
         ("preset", patch.preset.is_some()),
         ("toolsets", patch.toolsets.is_some()),
+        ("budget", patch.budget.is_some()),
     ];
     fields.extend(
         others

@@ -3,7 +3,6 @@
 
 use super::turns::{Made, enqueue};
 use super::{CreatedTurn, EngineError, Verdict};
-use crate::model::id::TurnId;
 use crate::model::problem::{Problem, ProblemCode};
 use crate::model::record::{SessionRecord, TurnRecord};
 use crate::model::turn::Steer;
@@ -12,16 +11,15 @@ use crate::turn::commit;
 use crate::turn::engine::Engine;
 use crate::turn::state::State;
 
-/// Puts `new` on the active turn. A turn that is told to stop reads nothing any
+/// Puts `new` on the active turn, `turn`. One that is told to stop reads nothing any
 /// more: behind it the message waits in the queue.
 pub(super) async fn steer(
     rows: &mut Rows<'_>,
     engine: &Engine,
     session: SessionRecord,
-    active: TurnId,
+    turn: TurnRecord,
     new: TurnRecord,
 ) -> Result<Verdict<Made>, StoreError> {
-    let turn = rows.turn(session.session_id, active).await?.ok_or(StoreError::Lost)?;
     if turn.cancel_reason.is_some() {
         return enqueue(rows, engine, session, new).await.map(Ok);
     }

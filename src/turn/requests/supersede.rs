@@ -4,7 +4,6 @@
 
 use super::turns::stop;
 use crate::base::text::first_chars;
-use crate::model::id::TurnId;
 use crate::model::message::text_of;
 use crate::model::record::{SessionRecord, TurnRecord};
 use crate::model::turn::{CancelReason, TurnStatus};
@@ -32,12 +31,11 @@ pub(super) async fn supersede(
     rows: &mut Rows<'_>,
     engine: &Engine,
     session: SessionRecord,
-    active: TurnId,
+    active: TurnRecord,
     new: TurnRecord,
     reason: CancelReason,
 ) -> Result<Superseded, StoreError> {
-    let turn = rows.turn(session.session_id, active).await?.ok_or(StoreError::Lost)?;
-    let session = release(rows, engine, session, turn).await?;
+    let (session, turn) = release(rows, engine, session, active).await?;
     let new = TurnRecord {
         queue_place: rows.queue_front(session.session_id).await?,
         ..new
@@ -47,9 +45,9 @@ pub(super) async fn supersede(
     let state = State::fresh(session, new);
     let queued = commit::carry_out(rows, engine, state, None, |step| step.enqueue()).await?;
     let session = queued.state.session;
-    let turn = rows.turn(session.session_id, active).await?.ok_or(StoreError::Lost)?;
-    let old = if turn.status == TurnStatus::Waiting {
-        let state = commit::load(rows, session, turn).await?;
+    let parked = turn.status == TurnStatus::Waiting;
+    let state = commit::load(rows, session, turn).await?;
+    let old = if parked {
         let outcome = Outcome::stopped(reason);
         commit::carry_out(rows, engine, state, None, |step| {
             step.supersede_pending(&by, &message);
@@ -57,7 +55,6 @@ pub(super) async fn supersede(
         })
         .await?
     } else {
-        let state = commit::load(rows, session, turn).await?;
         let asked = commit::carry_out(rows, engine, state, None, |step| {
             step.supersede_pending(&by, &message);
             step.tell_session();
@@ -82,11 +79,11 @@ async fn release(
     engine: &Engine,
     session: SessionRecord,
     turn: TurnRecord,
-) -> Result<SessionRecord, StoreError> {
+) -> Result<(SessionRecord, TurnRecord), StoreError> {
     if turn.steers.is_empty() {
-        return Ok(session);
+        return Ok((session, turn));
     }
     let state = State::fresh(session, turn);
     let released = commit::carry_out(rows, engine, state, None, |step| step.release_steers()).await?;
-    Ok(released.state.session)
+    Ok((released.state.session, released.state.turn))
 }

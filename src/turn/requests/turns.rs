@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::conditions::forbid_turn;
 use super::sessions::is_choice_of;
 use super::steer::steer;
 use super::supersede::supersede;
@@ -61,9 +62,6 @@ impl Engine {
                     return Ok(Err(refused));
                 }
                 if let Some(active) = session.active_turn_id {
-                    if let Some(problem) = busy(&mut rows, &session, active, on_busy).await? {
-                        return Ok(Err(EngineError::Refused(problem)));
-                    }
                     let made = Box::pin(behind(&mut rows, &engine, session, active, turn, on_busy)).await?;
                     if let Ok(made) = &made {
                         rows.remember(&made.created.turn.id).await?;
@@ -133,6 +131,9 @@ impl Engine {
                 let Some(turn) = rows.turn(session, turn).await? else {
                     return Ok(Err(EngineError::NotFound("turn")));
                 };
+                if let Some(refused) = forbid_turn(&rows, &turn) {
+                    return Ok(Err(refused));
+                }
                 let carried = stop(&mut rows, &engine, record, turn, reason).await?;
                 rows.remember(&carried.state.turn.view()).await?;
                 Ok(Ok(carried))
@@ -238,6 +239,13 @@ async fn behind(
     turn: TurnRecord,
     on_busy: OnBusy,
 ) -> Result<Verdict<Made>, StoreError> {
+    if on_busy == OnBusy::Reject {
+        return Ok(Err(EngineError::Refused(busy(rows, session.session_id, active).await?)));
+    }
+    let active = rows.turn(session.session_id, active).await?.ok_or(StoreError::Lost)?;
+    if let Some(full) = full(rows, &active).await? {
+        return Ok(Err(EngineError::Refused(full)));
+    }
     let reason = match on_busy {
         OnBusy::Interrupt => CancelReason::Interrupted,
         OnBusy::Rollback => CancelReason::RolledBack,
@@ -245,8 +253,8 @@ async fn behind(
         OnBusy::Reject | OnBusy::Enqueue => return enqueue(rows, engine, session, turn).await.map(Ok),
     };
     // What takes the place of a parked turn begins at once.
-    let slot = match rows.turn(session.session_id, active).await? {
-        Some(parked) if parked.status == TurnStatus::Waiting => match admit(rows, engine, &turn).await? {
+    let slot = match active.status {
+        TurnStatus::Waiting => match admit(rows, engine, &turn).await? {
             Ok(slot) => Some(slot),
             Err(full) => return Ok(Err(EngineError::Refused(full))),
         },
@@ -293,47 +301,33 @@ fn environment_lost() -> Outcome {
     Outcome::failed(StopReason::EnvironmentLost, problem)
 }
 
-/// Why the session cannot take another turn now, if it cannot.
-async fn busy(
-    rows: &mut Rows<'_>,
-    session: &SessionRecord,
-    active: TurnId,
-    on_busy: OnBusy,
-) -> Result<Option<Problem>, StoreError> {
-    match on_busy {
-        OnBusy::Enqueue | OnBusy::Steer | OnBusy::Interrupt | OnBusy::Rollback => {
-            // Messages that wait for the model may become turns of the queue.
-            let steers = rows
-                .turn(session.session_id, active)
-                .await?
-                .map_or(0, |turn| turn.steers.len());
-            let waiting = rows.queued_turns(session.session_id).await?.len() + steers;
-            let detail = format!("{QUEUE_BOUND} turns and messages wait already; wait for one to start or cancel one");
-            Ok((QUEUE_BOUND <= waiting).then(|| Problem::new(ProblemCode::QueueFull, detail)))
-        }
-        OnBusy::Reject => {
-            let pending = rows
-                .approvals(Some(session.session_id), Some(ApprovalStatus::Pending), None, 200)
-                .await?;
-            let ids: Vec<ApprovalId> = pending.iter().map(|approval| approval.id).collect();
-            let own = session.session_id;
-            let waits = rows.required_actions(own, own).await?;
-            let waits: Vec<RequiredAction> = waits.into_iter().map(|(_, action)| action).collect();
-            let detail = if ids.is_empty() && !waits.is_empty() {
-                "a turn of this session waits: give what `required_actions` in `context` names, cancel the turn, or \
-                 send `on_busy: enqueue`"
-            } else if ids.is_empty() {
-                "a turn of this session is running: wait for it, cancel it, or send `on_busy: enqueue`"
-            } else {
-                "a turn of this session waits for approvals: a message is no decision; answer each at \
-                 POST /v1/approvals/{id}/decision, cancel the turn, or send `on_busy: enqueue`"
-            };
-            let context = json!({"turn_id": active, "pending_approval_ids": ids, "required_actions": waits});
-            Ok(Some(
-                Problem::new(ProblemCode::SessionBusy, detail).with_context(context),
-            ))
-        }
-    }
+/// Why nothing is taken beside a turn.
+pub(super) async fn busy(rows: &mut Rows<'_>, session: SessionId, active: TurnId) -> Result<Problem, StoreError> {
+    let pending = rows
+        .approvals(Some(session), Some(ApprovalStatus::Pending), None, 200)
+        .await?;
+    let ids: Vec<ApprovalId> = pending.iter().map(|approval| approval.id).collect();
+    let waits = rows.required_actions(session, session).await?;
+    let waits: Vec<RequiredAction> = waits.into_iter().map(|(_, action)| action).collect();
+    let detail = if ids.is_empty() && !waits.is_empty() {
+        "a turn of this session waits: give what `required_actions` in `context` names, cancel the turn, or send a \
+         message with `on_busy: enqueue`"
+    } else if ids.is_empty() {
+        "a turn of this session is running: wait for it, cancel it, or send a message with `on_busy: enqueue`"
+    } else {
+        "a turn of this session waits for approvals: a message is no decision; answer each at \
+         POST /v1/approvals/{id}/decision, cancel the turn, or send a message with `on_busy: enqueue`"
+    };
+    let context = json!({"turn_id": active, "pending_approval_ids": ids, "required_actions": waits});
+    Ok(Problem::new(ProblemCode::SessionBusy, detail).with_context(context))
+}
+
+/// Why nothing more may wait behind the active turn, if so. Messages that wait
+/// for the model count, since they may become turns of the queue.
+async fn full(rows: &mut Rows<'_>, active: &TurnRecord) -> Result<Option<Problem>, StoreError> {
+    let waiting = rows.queued_turns(active.session_id).await?.len() + active.steers.len();
+    let detail = format!("{QUEUE_BOUND} turns and messages wait already; wait for one to start or cancel one");
+    Ok((QUEUE_BOUND <= waiting).then(|| Problem::new(ProblemCode::QueueFull, detail)))
 }
 
 /// Cancels one turn under the lock, as its status allows.

@@ -90,6 +90,7 @@ impl Step<'_> {
             finish_reason: None,
             call_id: None,
             steered,
+            external_id: None,
             created_at: self.world.now,
         };
         self.state.session.next_position += 1;

@@ -144,6 +144,7 @@ impl Step<'_> {
             finish_reason: Some(finish),
             call_id: None,
             steered: false,
+            external_id: None,
             created_at: self.world.now,
         };
         if has_reasoning {

@@ -128,6 +128,7 @@ impl Step<'_> {
             finish_reason: None,
             call_id: Some(id),
             steered: false,
+            external_id: None,
             created_at: self.world.now,
         };
         let executed =

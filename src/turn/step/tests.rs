@@ -18,7 +18,7 @@ use super::{AnswerIn, Step};
 use crate::base::{Clock, Id, Timestamp};
 use crate::guard::{Finding, Severity, Span};
 use crate::model::approval::{ApprovalStatus, OnAsk, OnExpiry, Recovery};
-use crate::model::budget::Budgets;
+use crate::model::budget::{Budgets, SessionBudget};
 use crate::model::call::{CallStatus, Effect, Footprint};
 use crate::model::event::EventType;
 use crate::model::grant::Grant;
@@ -413,6 +413,7 @@ fn session(clock: &Clock) -> SessionRecord {
         approvals: ApprovalPolicy::default(),
         sampling: Box::default(),
         tools: Vec::new(),
+        budget: SessionBudget::default(),
         status: SessionStatus::Idle,
         head_seq: 0,
         next_position: 0,

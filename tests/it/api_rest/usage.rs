@@ -87,16 +87,16 @@ fn usage_is_summed_up_by_whatever_a_client_asks() {
         assert_eq!(grouped(&alice, "group_by=session").await, by_session);
 
         for (span, calls) in [
-            (format!("from={today}"), 4),
-            (format!("to={today}"), 0),
-            ("from=2026-01-01&to=2026-01-02T00:00:00Z".to_owned(), 0),
-            (format!("from={today}&session_id={session}"), 3),
+            (format!("since={today}"), 4),
+            (format!("until={today}"), 0),
+            ("since=2026-01-01&until=2026-01-02T00:00:00Z".to_owned(), 0),
+            (format!("since={today}&session_id={session}"), 3),
             ("model=other".to_owned(), 0),
             ("purpose=judge".to_owned(), 0),
         ] {
             assert_eq!(total(&grouped(&owner, &span).await, "calls"), calls, "{span}");
         }
-        for wrong in ["group_by=hour", "from=yesterday", "purpose=fun", "limit=0"] {
+        for wrong in ["group_by=hour", "since=yesterday", "purpose=fun", "limit=0"] {
             owner
                 .get(&format!("/v1/usage?{wrong}"))
                 .await

@@ -63,6 +63,41 @@ fn fc_053_a_long_history_is_read_in_pages_without_a_gap_or_a_repeat() {
 }
 
 #[test]
+fn fc_056_outside_messages_are_stored_once_in_order_and_no_model_is_asked() {
+    on_both(async |mut place| {
+        let web = place.serve().await;
+        let talk = talk(&web, json!({})).await;
+        let outside = json!({"messages": [
+            {"role": "user", "content": "ping", "external_id": "chat-1", "created_at": "2026-01-02T03:04:05.678Z"},
+            {"role": "assistant", "content": "pong", "external_id": "chat-2", "created_at": "2026-01-02T03:04:06.000Z"}]});
+        let path = talk.path("/messages");
+        let first = talk.client.post(&path, &outside).await.expect(201);
+        let again = talk.client.post(&path, &outside).await.expect(200);
+        assert_eq!(first["messages"], again["messages"]);
+        let stored = super::messages(&talk).await;
+        assert_eq!(json!(stored), first["messages"], "once, in their order");
+        for (message, own) in stored.iter().zip(outside["messages"].as_array().unwrap()) {
+            for field in ["role", "external_id", "created_at"] {
+                assert_eq!(message[field], own[field]);
+            }
+            assert_eq!(super::text(message), own["content"]);
+        }
+        let events = super::events(&talk).await;
+        assert_eq!(
+            (
+                super::count(&events, "message.completed"),
+                super::count(&events, "usage.updated")
+            ),
+            (2, 0)
+        );
+        let usage = talk.client.get("/v1/usage").await.expect(200);
+        assert_eq!(usage["data"], json!([]));
+        assert_eq!(web.server.engine.executing(), 0);
+        web.stop().await;
+    });
+}
+
+#[test]
 fn fc_055_neither_a_title_nor_an_id_opens_a_session_of_another_tenant() {
     on_both(async |mut place| {
         let web = place.serve().await;

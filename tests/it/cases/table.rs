@@ -158,9 +158,9 @@ const PLACES: &[Place] = &[
         "FC-055",
         &["fc_055_neither_a_title_nor_an_id_opens_a_session_of_another_tenant"],
     ),
-    later(
+    tested(
         "FC-056",
-        "messages come in with their session, none is added to one that is there",
+        &["fc_056_outside_messages_are_stored_once_in_order_and_no_model_is_asked"],
     ),
     tested(
         "FC-058",
@@ -222,7 +222,7 @@ const PLACES: &[Place] = &[
         "FC-076",
         &["fc_076_a_keys_ceiling_holds_for_what_is_offered_and_for_what_runs"],
     ),
-    later("FC-077", "needs tools that the client runs"),
+    tested("FC-077", &["a_call_is_handed_over_and_its_result_goes_to_the_model"]),
     later("FC-079", "needs the backend `ssh`"),
     later("FC-080", "needs the backend `docker`"),
     partly(

@@ -151,6 +151,7 @@ pub fn new_session() -> CreateSession {
         approvals: ApprovalPolicy::default(),
         sampling: Default::default(),
         tools: Vec::new(),
+        budget: Default::default(),
         metadata: Default::default(),
     }
 }

@@ -242,6 +242,55 @@ fn a_queued_turn_is_changed_and_withdrawn_as_it_was_seen() {
 }
 
 #[test]
+fn a_session_is_put_away_and_taken_back_as_it_was_seen() {
+    on_both(async |mut place: Place| {
+        let web = place.serve().await;
+        let owner = web.owner().await;
+        let path = session(&owner).await.header("location");
+        let first = tag(&owner, &path).await;
+        run(&owner, &path).await;
+        let post_if = |tag: String, verb: &str| {
+            let path = format!("{path}/{verb}");
+            let owner = owner.clone();
+            async move { under(&owner, ("If-Match", &tag), Method::POST, &path, None).await }
+        };
+        // The settings are as they were seen.
+        let away = post_if(first.clone(), "archive").await;
+        assert_eq!((away.status, away.header("etag")), (200, tag(&owner, &path).await));
+        let second = away.header("etag");
+        for verb in ["archive", "unarchive"] {
+            assert_failed(&post_if(first.clone(), verb).await, &second);
+        }
+        assert!(owner.get(&path).await.body["archived_at"].is_string());
+        let back = post_if(second, "unarchive").await;
+        assert_eq!((back.status, &back.body["archived_at"]), (200, &Value::Null));
+        web.stop().await;
+    });
+}
+
+#[test]
+fn a_turn_is_cancelled_as_it_was_seen() {
+    on_both(async |mut place: Place| {
+        let web = place.serve().await;
+        let owner = web.owner().await;
+        let session = session(&owner).await.header("location");
+        let taken = queued(&owner, &session).await;
+        let (turn, first) = (taken.header("location"), taken.header("etag"));
+        let second = patch_if(&owner, &first, &turn, json!({"input": "/say new"}))
+            .await
+            .header("etag");
+        let cancel = format!("{turn}/cancel");
+        let stale = under(&owner, ("If-Match", &first), Method::POST, &cancel, None).await;
+        assert_failed(&stale, &second);
+        assert_eq!(owner.get(&turn).await.body["status"], "queued");
+        let over = under(&owner, ("If-Match", &second), Method::POST, &cancel, None).await;
+        assert_eq!((over.status, &over.body["status"]), (200, &json!("cancelled")));
+        assert_eq!(over.header("etag"), tag(&owner, &turn).await);
+        web.stop().await;
+    });
+}
+
+#[test]
 fn what_is_no_condition_is_refused_and_changes_nothing() {
     on_both(async |mut place: Place| {
         let web = place.serve().await;

@@ -1,6 +1,7 @@
 //! What can be done with sessions beside talking in them, as a client sees it.
 
 mod answers;
+mod append;
 mod fork;
 mod lists;
 mod purge;

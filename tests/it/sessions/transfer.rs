@@ -74,7 +74,7 @@ fn rename(value: &mut Value, names: &mut BTreeMap<String, usize>) {
 
 /// A session with everything in it that a past can hold.
 async fn eventful(client: &Client) -> String {
-    let new = json!({"title": "여행", "instructions": "be brief", "temperature": 0.5, "metadata": {"z": 1, "a": [null]},
+    let new = json!({"title": "여행", "instructions": "be brief", "temperature": 0.5, "budget": {"max_tokens": 1_000_000_000}, "metadata": {"z": 1, "a": [null]},
         "toolsets": {"disabled": ["web"]}, "response_format": {"type": "json_object"}});
     let path = session(client, &new).await;
     let todo = json!({"todos": [{"id": "1", "content": "pack", "status": "pending"}]});

@@ -1,0 +1,16 @@
+-- What the turns of a session may take together, as JSON; beside what is
+-- configured.
+alter table session add column budget text not null default '{}';
+
+-- The name of a message where it comes from. A session takes each name once.
+alter table message add column external_id text;
+create unique index message_external on message (tenant_id, session_id, external_id) where external_id is not null;
+
+-- A model call that was counted stays as it was counted.
+create function usage_stays() returns trigger language plpgsql as $$
+begin
+    raise exception 'counted model calls are never changed or deleted';
+end
+$$;
+create trigger usage_stays before update or delete on usage for each row execute function usage_stays();
+create trigger usage_is_not_emptied before truncate on usage for each statement execute function usage_stays();
