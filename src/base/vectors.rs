@@ -11,7 +11,7 @@ pub(crate) struct Case {
     pub(crate) input: Value,
     pub(crate) expect: Value,
     pub(crate) tolerance: String,
-    alternative: Option<Value>,
+    pub(crate) alternative: Option<Value>,
 }
 
 impl Case {

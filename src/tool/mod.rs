@@ -7,13 +7,16 @@ pub mod arguments;
 pub mod budget;
 pub mod coerce;
 pub mod command_line;
+mod decoder;
 pub mod dispatch;
+pub mod edit;
 pub mod error_text;
 mod file;
 pub mod file_views;
 mod host;
 pub mod name_repair;
 pub mod output;
+pub mod processes;
 pub mod registry;
 pub mod schema;
 pub mod session_tools;
@@ -41,6 +44,11 @@ use crate::model::id::{CallId, SessionId, TenantId};
 pub use host::{Host, HostError, HostSettings};
 
 use budget::ResultLimit;
+
+/// A command's output without escapes of terminals, secrets masked.
+pub fn terminal_text(text: &str, command: &str) -> String {
+    terminal::output::plain(text, command)
+}
 
 /// What a tool is, apart from what it does.
 #[derive(Clone, Copy, Debug)]
@@ -172,4 +180,6 @@ pub struct ToolWrites {
     pub cwd: Option<String>,
     /// What the call saw or changed of files.
     pub files: Vec<file_views::FileNews>,
+    /// Processes that it started.
+    pub processes: Vec<crate::model::background::BackgroundRecord>,
 }
