@@ -14,10 +14,11 @@ use crate::base::Timestamp;
 use crate::model::approval::Approval;
 use crate::model::call::{CallStatus, ToolCall};
 use crate::model::event::{
-    ApprovalData, CallData, Event, EventBody, EventType, MessageData, SessionData, TextData, TurnData,
+    ApprovalData, CallData, Event, EventBody, EventType, MessageData, QuestionData, SessionData, TextData, TurnData,
 };
-use crate::model::id::{ApprovalId, CallId, MessageId, SessionId, TurnId};
+use crate::model::id::{ApprovalId, CallId, MessageId, QuestionId, SessionId, TurnId};
 use crate::model::message::{Message, Role};
+use crate::model::question::Question;
 use crate::model::record::{CallRecord, MessageRecord, TurnRecord};
 use crate::model::session::Session;
 
@@ -40,6 +41,7 @@ struct Bodies {
     messages: HashMap<MessageId, Message>,
     calls: HashMap<CallId, (CallRecord, Option<String>)>,
     approvals: HashMap<ApprovalId, Approval>,
+    questions: HashMap<QuestionId, Question>,
 }
 
 impl Rows<'_> {
@@ -188,6 +190,10 @@ impl Rows<'_> {
         for approval in self.approvals_by_id(session, &approvals).await? {
             bodies.approvals.insert(approval.id, approval);
         }
+        let questions = named_in(events, "question_id", &bodies.questions);
+        for question in self.questions_by_id(session, &questions).await? {
+            bodies.questions.insert(question.id, question);
+        }
         Ok(())
     }
 
@@ -330,10 +336,15 @@ impl Bodies {
             T::ApprovalExpired => EventBody::ApprovalExpired(self.approval(data)?),
             T::ApprovalSuperseded => EventBody::ApprovalSuperseded(self.approval(data)?),
             T::ApprovalCancelled => EventBody::ApprovalCancelled(self.approval(data)?),
+            T::QuestionAsked => EventBody::QuestionAsked(self.question(data)?),
+            T::QuestionAnswered => EventBody::QuestionAnswered(self.question(data)?),
+            T::QuestionExpired => EventBody::QuestionExpired(self.question(data)?),
+            T::QuestionCancelled => EventBody::QuestionCancelled(self.question(data)?),
             T::UsageUpdated => EventBody::UsageUpdated(read(data)?),
             T::BudgetWarning => EventBody::BudgetWarning(read(data)?),
             T::BudgetExceeded => EventBody::BudgetExceeded(read(data)?),
             T::TodoUpdated => EventBody::TodoUpdated(read(data)?),
+            T::MemoryUpdated => EventBody::MemoryUpdated(read(data)?),
             T::ModelRetrying => EventBody::ModelRetrying(read(data)?),
         })
     }
@@ -374,6 +385,13 @@ impl Bodies {
             .and_then(|id| self.approvals.get(&id))
             .ok_or_else(missing)?;
         overlaid(approval, data).map(|approval| ApprovalData { approval })
+    }
+
+    fn question(&self, data: &Value) -> Result<QuestionData, StoreError> {
+        let question = id_in(data, "question_id")
+            .and_then(|id| self.questions.get(&id))
+            .ok_or_else(missing)?;
+        overlaid(question, data).map(|question| QuestionData { question })
     }
 }
 

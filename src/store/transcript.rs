@@ -15,7 +15,7 @@ impl Rows<'_> {
     pub async fn batch(&mut self, turn: TurnId) -> Result<Vec<CallRecord>, StoreError> {
         const SQL: &str = "
             select call_id, turn_id, message_id, batch_index, position, name, provider_id, arguments_raw, arguments,
-                edited, effect, segment, parallel, status, exit_code, created_at, started_at, finished_at
+                edited, effect, execution, segment, parallel, status, exit_code, created_at, started_at, finished_at
             from tool_call
             where tenant_id = $1 and turn_id = $2 and message_id = (
                 select message_id from tool_call where tenant_id = $1 and turn_id = $2
@@ -40,7 +40,7 @@ impl Rows<'_> {
             order by position";
         const CALLS: &str = "
             select call_id, turn_id, message_id, batch_index, position, name, provider_id, arguments_raw, arguments,
-                edited, effect, segment, parallel, status, exit_code, created_at, started_at, finished_at
+                edited, effect, execution, segment, parallel, status, exit_code, created_at, started_at, finished_at
             from tool_call where tenant_id = $1 and session_id = $2 order by position";
         let args = [self.tenant.into(), session.into()];
         let rows = self.conn.rows(MESSAGES, &args).await?;
@@ -64,7 +64,7 @@ impl Rows<'_> {
     ) -> Result<Slice<(i64, Message)>, StoreError> {
         const CALLS: &str = "
             select call_id, turn_id, message_id, batch_index, position, name, provider_id, arguments_raw, arguments,
-                edited, effect, segment, parallel, status, exit_code, created_at, started_at, finished_at
+                edited, effect, execution, segment, parallel, status, exit_code, created_at, started_at, finished_at
             from tool_call
             where tenant_id = $1 and session_id = $2 and position > $3 and message_id in (
                 select message_id from message
@@ -147,7 +147,8 @@ impl Rows<'_> {
     ) -> Result<Vec<CallRecord>, StoreError> {
         const SQLITE: &str = "
             select c.call_id, c.turn_id, c.message_id, c.batch_index, c.position, c.name, c.provider_id,
-                c.arguments_raw, c.arguments, c.edited, c.effect, c.segment, c.parallel, c.status, c.exit_code,
+                c.arguments_raw, c.arguments, c.edited, c.effect, c.execution, c.segment, c.parallel, c.status,
+                c.exit_code,
                 c.created_at, c.started_at, c.finished_at
             from message m
             cross join tool_call c
@@ -156,7 +157,8 @@ impl Rows<'_> {
                 and m.message_id in (select value from json_each($3)) order by c.position";
         const POSTGRES: &str = "
             select c.call_id, c.turn_id, c.message_id, c.batch_index, c.position, c.name, c.provider_id,
-                c.arguments_raw, c.arguments, c.edited, c.effect, c.segment, c.parallel, c.status, c.exit_code,
+                c.arguments_raw, c.arguments, c.edited, c.effect, c.execution, c.segment, c.parallel, c.status,
+                c.exit_code,
                 c.created_at, c.started_at, c.finished_at
             from message m
             cross join tool_call c
@@ -175,7 +177,8 @@ impl Rows<'_> {
     ) -> Result<Vec<(CallRecord, Option<String>)>, StoreError> {
         const SQLITE: &str = "
             select c.call_id, c.turn_id, c.message_id, c.batch_index, c.position, c.name, c.provider_id,
-                c.arguments_raw, c.arguments, c.edited, c.effect, c.segment, c.parallel, c.status, c.exit_code,
+                c.arguments_raw, c.arguments, c.edited, c.effect, c.execution, c.segment, c.parallel, c.status,
+                c.exit_code,
                 c.created_at, c.started_at, c.finished_at, m.content
             from tool_call c
             left join message m on m.tenant_id = c.tenant_id and m.session_id = c.session_id
@@ -183,7 +186,8 @@ impl Rows<'_> {
             where c.tenant_id = $1 and +c.session_id = $2 and c.call_id in (select value from json_each($3))";
         const POSTGRES: &str = "
             select c.call_id, c.turn_id, c.message_id, c.batch_index, c.position, c.name, c.provider_id,
-                c.arguments_raw, c.arguments, c.edited, c.effect, c.segment, c.parallel, c.status, c.exit_code,
+                c.arguments_raw, c.arguments, c.edited, c.effect, c.execution, c.segment, c.parallel, c.status,
+                c.exit_code,
                 c.created_at, c.started_at, c.finished_at, m.content
             from tool_call c
             left join message m on m.tenant_id = c.tenant_id and m.session_id = c.session_id
@@ -231,6 +235,7 @@ pub(super) fn call_record(row: &Row) -> Result<CallRecord, StoreError> {
         arguments: row.json("arguments")?,
         edited: row.opt_json("edited")?,
         effect: named(&row.text("effect")?)?,
+        execution: named(&row.text("execution")?)?,
         segment: small("segment")?,
         parallel: row.int("parallel")? != 0,
         status: named(&row.text("status")?)?,
