@@ -16,6 +16,7 @@ mod probe;
 mod remove;
 mod replace;
 mod run;
+mod spare;
 mod visible;
 mod workspace;
 

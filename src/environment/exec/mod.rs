@@ -81,6 +81,7 @@ fn supervise(server: &mut UnixStream) -> Result<(), String> {
     let orders = server.try_clone().map_err(text)?;
     let (started, isolation) = first_to_go(|| start(&description, stdin.as_deref()))?;
     drop(stdin);
+    let_outputs_go();
     let (sender, happenings) = tree::channel();
     tree::reap(started.pid, sender.clone());
     watch(orders, sender);
@@ -91,6 +92,16 @@ fn supervise(server: &mut UnixStream) -> Result<(), String> {
     let report = accompany(&started, &happenings, Duration::from_millis(description.timeout_ms));
     drop(tell(server, &report));
     Ok(())
+}
+
+/// Leaves the outputs to the command alone, so that they end with it and not
+/// with this process.
+fn let_outputs_go() {
+    if let Ok(null) = fs::File::options().write(true).open("/dev/null") {
+        // One that stays open ends with this process, as well.
+        let _ = nix::unistd::dup2_stdout(&null);
+        let _ = nix::unistd::dup2_stderr(&null);
+    }
 }
 
 /// Starts the shell on a thread of its own that puts the walls up first. The
