@@ -18,6 +18,7 @@ mod conn;
 pub mod dialect;
 mod error;
 mod events;
+mod fresh;
 mod grants;
 mod inbox;
 mod job;
@@ -31,6 +32,7 @@ mod postgres;
 mod probe;
 pub mod process;
 mod reach;
+mod render;
 mod retention;
 mod row;
 mod scope;
@@ -46,6 +48,7 @@ pub mod tenants;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod together;
 mod transcript;
 pub mod transfer;
 mod turns;
@@ -63,9 +66,10 @@ use crate::model::id::TenantId;
 
 pub use admission::Executing;
 pub use audit_export::AuditExport;
-pub use bell::{Bell, BellReceiver, News};
+pub use bell::{Bell, BellReceiver, Heard, News};
 pub use conn::Conn;
 pub use error::{Cause, StoreError};
+pub use fresh::{Fresh, FreshEvent};
 pub use notices::{Change, Missed, Notice, NoticeReceiver, Notices};
 pub use once::{Earlier, Once};
 pub use probe::{Fate, Probe};
@@ -170,6 +174,11 @@ impl Store {
     /// How many COMMITs reached the database; grouped writes share one.
     pub fn commits(&self) -> u64 {
         self.0.hooks.commits.load(Ordering::Relaxed)
+    }
+
+    /// How often Postgres was asked something and waited for; SQLite never is.
+    pub fn round_trips(&self) -> u64 {
+        self.0.hooks.trips.load(Ordering::Relaxed)
     }
 
     /// One read: all its statements see the same snapshot.

@@ -20,6 +20,9 @@ pub struct State {
     pub approvals: Vec<Approval>,
     /// How far the turn's budgets are used, as of the transaction that decides.
     pub budgets: Vec<Budget>,
+    /// Nothing waited behind this turn when the log ended where the session says;
+    /// `false` says nothing.
+    pub queue_is_empty: bool,
 }
 
 impl State {
@@ -31,6 +34,7 @@ impl State {
             calls: Vec::new(),
             approvals: Vec::new(),
             budgets: Vec::new(),
+            queue_is_empty: false,
         }
     }
 

@@ -155,6 +155,7 @@ impl Game {
             calls: Vec::new(),
             approvals: Vec::new(),
             budgets: Vec::new(),
+            queue_is_empty: false,
         };
         let mut game = Self {
             bench: Bench::new().await,
