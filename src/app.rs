@@ -242,6 +242,7 @@ fn settings(config: &Config) -> Settings {
             OnAsk::Deny => approval::OnAsk::Deny,
         },
         approval_timeout: config.approvals.timeout,
+        clarify_timeout: config.agent.clarify_timeout,
         on_expiry: match config.approvals.on_expiry {
             OnExpiry::Deny => approval::OnExpiry::Deny,
             OnExpiry::Halt => approval::OnExpiry::Halt,
@@ -256,6 +257,7 @@ fn settings(config: &Config) -> Settings {
         prices: config.usage.prices.clone(),
         currency: config.usage.currency.clone(),
         store_retry: config.store.retry,
+        memory: config.memory,
         ceilings: Ceilings {
             server: config.limits.server.executing_turns,
             tenant: config.limits.tenant.executing_turns,

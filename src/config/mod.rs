@@ -15,6 +15,7 @@ mod kinds;
 mod layers;
 mod limits;
 mod log;
+mod memory;
 mod nearest;
 mod node;
 mod openai;
@@ -70,6 +71,8 @@ pub struct Config {
     pub usage: Usage,
     pub budgets: Budgets,
     pub terminal: Terminal,
+    /// How much is remembered of a user.
+    pub memory: crate::model::memory::Limits,
     pub retention: Retention,
     pub files: Files,
     pub log: Log,
@@ -113,6 +116,7 @@ impl Config {
             budgets: root.section("budgets", spending::read_budgets),
             terminal: root.section("terminal", Terminal::read),
             files: Files::read(root),
+            memory: root.section("memory", memory::read),
             retention: root.section("retention", Retention::read),
             log: root.section("log", Log::read),
             platform_toolsets: root.section("platform_toolsets", PlatformToolsets::read),

@@ -10,7 +10,7 @@ pub(super) const TOP_LEVEL: &[&str] = &[
     "database", "debug", "delegation", "discord", "display", "email", "fallback_model", "fallback_providers",
     "feishu", "gateway", "goals", "group_sessions_per_user", "homeassistant", "honcho",
     "hooks", "hooks_auto_accept", "human_delay", "image_gen", "kanban", "known_plugin_toolsets", "logging", "lsp",
-    "matrix", "mattermost", "max_concurrent_sessions", "mcp", "mcp_servers", "memory", "model_aliases",
+    "matrix", "mattermost", "max_concurrent_sessions", "mcp", "mcp_servers", "model_aliases",
     "model_catalog", "moa", "network", "onboarding", "openrouter", "paste_collapse_threshold", "personalities",
     "platforms", "plugins", "prefill_messages_file", "privacy", "prompt_caching", "provider_routing", "providers",
     "quick_commands", "runtime", "secrets", "security", "session_reset", "sessions", "signal", "skills", "slack",
@@ -28,7 +28,7 @@ pub(super) const MODEL: &[&str] = &[
 
 #[rustfmt::skip]
 pub(super) const AGENT: &[&str] = &[
-    "auto_recovery_cycles", "build_wait_timeout", "clarify_timeout", "coding_instructions", "cron_drain_timeout",
+    "auto_recovery_cycles", "build_wait_timeout", "coding_instructions", "cron_drain_timeout",
     "disabled_toolsets", "fast_auto_seconds", "gateway_auto_continue_freshness", "gateway_notify_interval",
     "gateway_timeout", "gateway_timeout_warning", "gateway_turn_lease_timeout", "image_input_mode",
     "max_verify_nudges", "personalities", "reasoning_effort", "reasoning_overrides", "restart_after_turn_timeout",
@@ -45,6 +45,11 @@ pub(super) const APPROVALS: &[&str] = &[
 
 /// Logins at model vendors, which the original keeps under our section's name.
 pub(super) const AUTH: &[&str] = &["adopt_external_logins", "codex_login_flow"];
+
+#[rustfmt::skip]
+pub(super) const MEMORY: &[&str] = &[
+    "flush_min_turns", "memory_enabled", "nudge_interval", "provider", "user_profile_enabled", "write_approval",
+];
 
 #[rustfmt::skip]
 pub(super) const TERMINAL: &[&str] = &[

@@ -18,6 +18,8 @@ pub mod kinds {
     #[derive(Debug)]
     pub struct Approval;
     #[derive(Debug)]
+    pub struct Question;
+    #[derive(Debug)]
     pub struct Grant;
     #[derive(Debug)]
     pub struct Key;
@@ -50,6 +52,9 @@ impl Kind for kinds::Call {
 impl Kind for kinds::Approval {
     const PREFIX: &'static str = "apr";
 }
+impl Kind for kinds::Question {
+    const PREFIX: &'static str = "qst";
+}
 impl Kind for kinds::Grant {
     const PREFIX: &'static str = "grant";
 }
@@ -78,6 +83,7 @@ pub type TurnId = Id<kinds::Turn>;
 pub type MessageId = Id<kinds::Message>;
 pub type CallId = Id<kinds::Call>;
 pub type ApprovalId = Id<kinds::Approval>;
+pub type QuestionId = Id<kinds::Question>;
 pub type GrantId = Id<kinds::Grant>;
 pub type KeyId = Id<kinds::Key>;
 /// One run of the server.

@@ -26,12 +26,14 @@ pub(super) const fn session_under_lock(kind: Kind) -> &'static str {
     match kind {
         Kind::Sqlite => {
             "select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
-                status, head_seq, next_position, active_turn_id, usage, todo, seen_files, cwd, node_id, deleted_at
+                tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd,
+                node_id, deleted_at
             from session where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)"
         }
         Kind::Postgres => {
             "select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
-                status, head_seq, next_position, active_turn_id, usage, todo, seen_files, cwd, node_id, deleted_at
+                tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd,
+                node_id, deleted_at
             from session where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)
             for no key update"
         }

@@ -161,6 +161,10 @@ impl Rows<'_> {
         for approval in self.approvals_by_id(session, &approvals).await? {
             bodies.approvals.insert(approval.id, approval);
         }
+        let questions = named_in(events, "question_id", &bodies.questions);
+        for question in self.questions_by_id(session, &questions).await? {
+            bodies.questions.insert(question.id, question);
+        }
         Ok(())
     }
 

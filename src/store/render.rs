@@ -10,10 +10,11 @@ use super::slice;
 use crate::base::Timestamp;
 use crate::model::approval::Approval;
 use crate::model::event::{
-    ApprovalData, CallData, Event, EventBody, EventType, MessageData, SessionData, TextData, TurnData,
+    ApprovalData, CallData, Event, EventBody, EventType, MessageData, QuestionData, SessionData, TextData, TurnData,
 };
-use crate::model::id::{ApprovalId, CallId, MessageId, SessionId, TurnId};
+use crate::model::id::{ApprovalId, CallId, MessageId, QuestionId, SessionId, TurnId};
 use crate::model::message::Message;
+use crate::model::question::Question;
 use crate::model::record::{CallRecord, TurnRecord};
 use crate::model::session::Session;
 
@@ -36,6 +37,7 @@ pub(super) struct Bodies {
     pub(super) messages: HashMap<MessageId, Message>,
     pub(super) calls: HashMap<CallId, (CallRecord, Option<String>)>,
     pub(super) approvals: HashMap<ApprovalId, Approval>,
+    pub(super) questions: HashMap<QuestionId, Question>,
 }
 
 impl Bodies {
@@ -104,10 +106,15 @@ impl Bodies {
             T::ApprovalExpired => EventBody::ApprovalExpired(self.approval(data)?),
             T::ApprovalSuperseded => EventBody::ApprovalSuperseded(self.approval(data)?),
             T::ApprovalCancelled => EventBody::ApprovalCancelled(self.approval(data)?),
+            T::QuestionAsked => EventBody::QuestionAsked(self.question(data)?),
+            T::QuestionAnswered => EventBody::QuestionAnswered(self.question(data)?),
+            T::QuestionExpired => EventBody::QuestionExpired(self.question(data)?),
+            T::QuestionCancelled => EventBody::QuestionCancelled(self.question(data)?),
             T::UsageUpdated => EventBody::UsageUpdated(read(data)?),
             T::BudgetWarning => EventBody::BudgetWarning(read(data)?),
             T::BudgetExceeded => EventBody::BudgetExceeded(read(data)?),
             T::TodoUpdated => EventBody::TodoUpdated(read(data)?),
+            T::MemoryUpdated => EventBody::MemoryUpdated(read(data)?),
             T::ModelRetrying => EventBody::ModelRetrying(read(data)?),
         })
     }
@@ -148,6 +155,13 @@ impl Bodies {
             .and_then(|id| self.approvals.get(&id))
             .ok_or_else(missing)?;
         overlaid(approval, data).map(|approval| ApprovalData { approval })
+    }
+
+    fn question(&self, data: &Value) -> Result<QuestionData, StoreError> {
+        let question = id_in(data, "question_id")
+            .and_then(|id| self.questions.get(&id))
+            .ok_or_else(missing)?;
+        overlaid(question, data).map(|question| QuestionData { question })
     }
 }
 

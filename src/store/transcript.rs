@@ -16,7 +16,7 @@ impl Rows<'_> {
     pub async fn batch(&mut self, turn: TurnId) -> Result<Vec<CallRecord>, StoreError> {
         const SQL: &str = "
             select call_id, turn_id, message_id, batch_index, position, name, provider_id, arguments_raw, arguments,
-                edited, effect, segment, parallel, status, exit_code, created_at, started_at, finished_at
+                edited, effect, execution, segment, parallel, status, exit_code, created_at, started_at, finished_at
             from tool_call
             where tenant_id = $1 and turn_id = $2 and message_id = (
                 select message_id from tool_call where tenant_id = $1 and turn_id = $2
@@ -83,7 +83,7 @@ impl Rows<'_> {
     ) -> Result<Vec<CallRecord>, StoreError> {
         const SQL: &str = "
             select call_id, turn_id, message_id, batch_index, position, name, provider_id, arguments_raw, arguments,
-                edited, effect, segment, parallel, status, exit_code, created_at, started_at, finished_at
+                edited, effect, execution, segment, parallel, status, exit_code, created_at, started_at, finished_at
             from tool_call where tenant_id = $1 and session_id = $2 order by position";
         let makes_calls = |message: &MessageRecord| message.finish_reason == Some(FinishReason::ToolCalls);
         if !messages.iter().any(makes_calls) {
@@ -104,7 +104,7 @@ impl Rows<'_> {
     ) -> Result<Slice<(i64, Message)>, StoreError> {
         const CALLS: &str = "
             select call_id, turn_id, message_id, batch_index, position, name, provider_id, arguments_raw, arguments,
-                edited, effect, segment, parallel, status, exit_code, created_at, started_at, finished_at
+                edited, effect, execution, segment, parallel, status, exit_code, created_at, started_at, finished_at
             from tool_call
             where tenant_id = $1 and session_id = $2 and position > $3 and message_id in (
                 select message_id from message
@@ -187,7 +187,8 @@ impl Rows<'_> {
     ) -> Result<Vec<CallRecord>, StoreError> {
         const SQLITE: &str = "
             select c.call_id, c.turn_id, c.message_id, c.batch_index, c.position, c.name, c.provider_id,
-                c.arguments_raw, c.arguments, c.edited, c.effect, c.segment, c.parallel, c.status, c.exit_code,
+                c.arguments_raw, c.arguments, c.edited, c.effect, c.execution, c.segment, c.parallel, c.status,
+                c.exit_code,
                 c.created_at, c.started_at, c.finished_at
             from message m
             cross join tool_call c
@@ -196,7 +197,8 @@ impl Rows<'_> {
                 and m.message_id in (select value from json_each($3)) order by c.position";
         const POSTGRES: &str = "
             select c.call_id, c.turn_id, c.message_id, c.batch_index, c.position, c.name, c.provider_id,
-                c.arguments_raw, c.arguments, c.edited, c.effect, c.segment, c.parallel, c.status, c.exit_code,
+                c.arguments_raw, c.arguments, c.edited, c.effect, c.execution, c.segment, c.parallel, c.status,
+                c.exit_code,
                 c.created_at, c.started_at, c.finished_at
             from message m
             cross join tool_call c
@@ -215,7 +217,8 @@ impl Rows<'_> {
     ) -> Result<Vec<(CallRecord, Option<String>)>, StoreError> {
         const SQLITE: &str = "
             select c.call_id, c.turn_id, c.message_id, c.batch_index, c.position, c.name, c.provider_id,
-                c.arguments_raw, c.arguments, c.edited, c.effect, c.segment, c.parallel, c.status, c.exit_code,
+                c.arguments_raw, c.arguments, c.edited, c.effect, c.execution, c.segment, c.parallel, c.status,
+                c.exit_code,
                 c.created_at, c.started_at, c.finished_at, m.content
             from tool_call c
             left join message m on m.tenant_id = c.tenant_id and m.session_id = c.session_id
@@ -223,7 +226,8 @@ impl Rows<'_> {
             where c.tenant_id = $1 and +c.session_id = $2 and c.call_id in (select value from json_each($3))";
         const POSTGRES: &str = "
             select c.call_id, c.turn_id, c.message_id, c.batch_index, c.position, c.name, c.provider_id,
-                c.arguments_raw, c.arguments, c.edited, c.effect, c.segment, c.parallel, c.status, c.exit_code,
+                c.arguments_raw, c.arguments, c.edited, c.effect, c.execution, c.segment, c.parallel, c.status,
+                c.exit_code,
                 c.created_at, c.started_at, c.finished_at, m.content
             from tool_call c
             left join message m on m.tenant_id = c.tenant_id and m.session_id = c.session_id
@@ -271,6 +275,7 @@ pub(super) fn call_record(row: &Row) -> Result<CallRecord, StoreError> {
         arguments: row.json("arguments")?,
         edited: row.opt_json("edited")?,
         effect: named(&row.text("effect")?)?,
+        execution: named(&row.text("execution")?)?,
         segment: small("segment")?,
         parallel: row.int("parallel")? != 0,
         status: named(&row.text("status")?)?,

@@ -47,12 +47,21 @@ impl Rows<'_> {
         for update in &writes.approvals {
             self.settle_approval(update).await?;
         }
+        for question in &writes.new_questions {
+            self.add_question(&session.user_id, question).await?;
+        }
+        for update in &writes.questions {
+            self.settle_question(update).await?;
+        }
         for grant in &writes.new_grants {
             self.add_grant(&session.user_id, grant).await?;
         }
+        for (target, entries) in &writes.memories {
+            self.write_memory(&session.user_id, *target, entries, at).await?;
+        }
         self.audit(&writes.audited, at).await?;
         self.append(session, &writes.events, first, at).await?;
-        self.write_session(session, &writes.seen_files, at).await?;
+        self.write_session(session, writes, at).await?;
         // Last: many sessions share the sums.
         if !writes.usage.is_empty() || !writes.budget_grants.is_empty() {
             Box::pin(self.add_spending(session.session_id, writes)).await?;

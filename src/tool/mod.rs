@@ -5,6 +5,7 @@
 
 pub mod arguments;
 pub mod budget;
+mod clarify;
 pub mod coerce;
 pub mod command_line;
 pub mod dispatch;
@@ -12,8 +13,11 @@ pub mod error_text;
 mod file;
 pub mod file_views;
 mod host;
+mod memory;
+pub mod memory_entries;
 pub mod name_repair;
 pub mod output;
+pub mod park;
 pub mod registry;
 pub mod schema;
 pub mod session_tools;
@@ -35,12 +39,13 @@ use tokio_util::sync::CancellationToken;
 use crate::base::Clock;
 use crate::guard::Finding;
 use crate::live::hub::Pen;
-use crate::model::call::{Effect, Footprint};
+use crate::model::call::{Effect, Execution, Footprint};
 use crate::model::id::{CallId, SessionId, TenantId};
 
 pub use host::{Host, HostError, HostSettings};
 
 use budget::ResultLimit;
+use park::Park;
 
 /// What a tool is, apart from what it does.
 #[derive(Clone, Copy, Debug)]
@@ -115,6 +120,17 @@ pub trait Tool: Send + Sync {
     /// The text that an exact grant and an approval's title name.
     fn subject(&self, arguments: &Value) -> String;
 
+    /// Who carries a call out.
+    fn execution(&self) -> Execution {
+        Execution::Server
+    }
+
+    /// What a call waits for that is not run here, or the result of one that
+    /// makes no sense. Pure and quick: called under the session's lock.
+    fn park(&self, _arguments: &Value) -> Result<Park, String> {
+        Err(park::not_here(self.spec().name))
+    }
+
     /// Runs the call to its end. Cancelling is asked through the token; the
     /// future is awaited, never dropped half-way.
     fn run(&self, call: Call) -> BoxFuture<'static, Done>;
@@ -170,6 +186,9 @@ pub struct ToolWrites {
     pub todo: Option<String>,
     /// The directory the session stands in from now on.
     pub cwd: Option<String>,
+    /// A change of what is remembered of the user. What comes of it, and the
+    /// result, is known under the lock of the memory only.
+    pub memory: Option<memory_entries::Change>,
     /// What the call saw or changed of files.
     pub files: Vec<file_views::FileNews>,
 }

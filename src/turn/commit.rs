@@ -10,10 +10,12 @@ use super::step::Step;
 use crate::base::Timestamp;
 use crate::live::drafts::Item;
 use crate::live::hub::Pen;
+use crate::model::call::Execution;
 use crate::model::event::EventType;
 use crate::model::grant::Grant;
 use crate::model::id::{CallId, MessageId};
-use crate::model::record::{NewEvent, SessionRecord, TurnRecord, Writes};
+use crate::model::memory::Memories;
+use crate::model::record::{CallRecord, NewEvent, SessionRecord, TurnRecord, Writes};
 use crate::store::{Rows, StoreError};
 
 /// What one transaction left.
@@ -46,13 +48,20 @@ impl Carried {
 pub(super) async fn load(rows: &mut Rows<'_>, session: SessionRecord, turn: TurnRecord) -> Result<State, StoreError> {
     let calls = rows.batch(turn.turn_id).await?;
     let approvals = rows.approvals_of_turn(turn.turn_id).await?;
+    let asks = |call: &CallRecord| call.execution == Execution::Person && !call.status.is_settled();
+    let questions = match calls.iter().any(asks) {
+        true => rows.questions_of_turn(turn.turn_id).await?,
+        false => Vec::new(),
+    };
     Ok(State {
         session,
         turn,
         calls,
         approvals,
+        questions,
         budgets: Vec::new(),
         queue_is_empty: false,
+        memories: Memories::default(),
     })
 }
 
@@ -78,6 +87,7 @@ pub(super) async fn carry_out_callless(
 ) -> Result<Carried, StoreError> {
     let scene = engine.scene(&state.session, &state.turn);
     let state = with_budgets(rows, engine, &scene, state).await?;
+    let state = with_memories(rows, &scene, state).await?;
     let decided = decide(engine, &scene, state, &[], change);
     carried(rows, engine, decided, pen).await
 }
@@ -95,8 +105,9 @@ async fn carried(
     if state.turn.status.is_terminal() && state.session.active_turn_id.is_none() {
         promoted = promote(rows, engine, &mut state, &mut writes).await?;
     }
-    let mut asked = writes.new_approvals.iter();
-    let due = asked.any(|approval| approval.expires_at.is_some());
+    let mut asked = writes.new_approvals.iter().map(|approval| approval.expires_at);
+    let mut questions = writes.new_questions.iter().map(|question| question.expires_at);
+    let due = asked.any(|at| at.is_some()) || questions.any(|at| at.is_some());
     // The owner's fence is the step in the row, which it raises by writing it.
     if pen.is_some() && !writes.turns.iter().any(|turn| turn.turn_id == state.turn.turn_id) {
         writes.turns.push(state.turn.clone());
@@ -154,6 +165,16 @@ async fn with_budgets(rows: &mut Rows<'_>, engine: &Engine, scene: &Scene, state
         budgets: budgets.await?,
         ..state
     })
+}
+
+/// What a first turn's prompt begins with: nothing that comes later changes it.
+async fn with_memories(rows: &mut Rows<'_>, scene: &Scene, state: State) -> Result<State, StoreError> {
+    let first = state.session.memory_block.is_none() && state.turn.started_at.is_none();
+    if !first || scene.tools.get("memory").is_none() {
+        return Ok(state);
+    }
+    let memories = rows.memories(&state.session.user_id).await?;
+    Ok(State { memories, ..state })
 }
 
 fn decide(
@@ -217,6 +238,7 @@ async fn promote(
         budgets,
         ..State::fresh(state.session.clone(), head)
     };
+    let waiting = with_memories(rows, &scene, waiting).await?;
     let mut step = Step::new(&world, waiting);
     step.begin();
     let (begun, more) = step.done();

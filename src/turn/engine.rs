@@ -21,8 +21,10 @@ use crate::base::Clock;
 use crate::live::hub::Hub;
 use crate::model::approval::{OnAsk, OnExpiry, Recovery};
 use crate::model::budget::{BudgetScope, BudgetUnit, Budgets};
+use crate::model::client_tool::{self, ClientTool};
 use crate::model::grant::Grant;
 use crate::model::id::{NodeId, ProcessId, SessionId, TenantId, TurnId};
+use crate::model::memory::Limits;
 use crate::model::record::{SessionRecord, TurnRecord};
 use crate::model::session::ApprovalMode;
 use crate::model::usage::Prices;
@@ -48,6 +50,8 @@ pub struct Settings {
     pub on_ask: OnAsk,
     /// `None` waits for ever.
     pub approval_timeout: Option<Duration>,
+    /// `None` waits for ever.
+    pub clarify_timeout: Option<Duration>,
     pub on_expiry: OnExpiry,
     pub recovery: Recovery,
     pub allow_permanent: bool,
@@ -58,6 +62,7 @@ pub struct Settings {
     pub currency: String,
     /// How long a commit is retried while the store is away.
     pub store_retry: Duration,
+    pub memory: Limits,
     pub ceilings: Ceilings,
 }
 
@@ -317,7 +322,7 @@ impl Engine {
             ceiling: turn.options.tool_ceiling.as_deref(),
         };
         Scene {
-            tools: self.selected(&selection),
+            tools: self.selected(&selection, &client_tool::together(&session.tools, &turn.options.tools)),
             rules: self.rules(session, turn),
             workspace: parts.host.workspace_path(session.tenant_id, session.session_id),
             elsewhere: self.is_elsewhere(session.node_id),
@@ -332,8 +337,11 @@ impl Engine {
 
     /// The tools of a selection: worked out once, since every commit of every
     /// turn asks for them.
-    fn selected(&self, selection: &Selection<'_>) -> Arc<SessionTools> {
-        let key = format!("{selection:?}");
+    fn selected(&self, selection: &Selection<'_>, clients: &[ClientTool]) -> Arc<SessionTools> {
+        let key = match clients {
+            [] => format!("{selection:?}"),
+            clients => format!("{selection:?} {clients:?}"),
+        };
         let mut known = self.0.selections.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tools) = known.get(&key) {
             return Arc::clone(tools);
@@ -341,7 +349,11 @@ impl Engine {
         // Names were checked when they were set; should a toolset be gone
         // since, the turn has no tools rather than other ones.
         let tools = self.0.parts.registry.select(selection, &self.0.parts.host);
-        let tools = Arc::new(tools.unwrap_or_else(|_| SessionTools::new(Vec::new(), Vec::new())));
+        let tools = tools.unwrap_or_else(|_| SessionTools::new(Vec::new(), Vec::new()));
+        let tools = Arc::new(match clients {
+            [] => tools,
+            clients => tools.and_clients(clients),
+        });
         if MAX_SELECTIONS <= known.len() {
             known.clear();
         }
@@ -354,9 +366,7 @@ impl Engine {
         let policy = &session.approvals;
         let timeout = match policy.timeout_seconds {
             Some(seconds) => i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000),
-            None => settings
-                .approval_timeout
-                .map_or(0, |timeout| i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX)),
+            None => millis(settings.approval_timeout),
         };
         let limits = &turn.options.limits;
         let limit = limits.max_steps.unwrap_or(u32::MAX);
@@ -373,11 +383,13 @@ impl Engine {
                 .or(policy.on_ask)
                 .unwrap_or(settings.on_ask),
             approval_timeout_ms: timeout,
+            clarify_timeout_ms: millis(settings.clarify_timeout),
             on_expiry: policy.on_expiry.unwrap_or(settings.on_expiry),
             recovery: policy.recovery.unwrap_or(settings.recovery),
             allow_permanent: settings.allow_permanent,
             allowlist: settings.allowlist.clone(),
             budgets,
+            memory: settings.memory,
         }
     }
 
@@ -407,11 +419,17 @@ impl Engine {
             turn: None,
             ceiling,
         };
-        self.0.parts.registry.select(&selection, &self.0.parts.host)
+        let tools = self.0.parts.registry.select(&selection, &self.0.parts.host)?;
+        Ok(tools.and_clients(&session.tools))
     }
 
     /// The directory of a session's files.
     pub fn workspace_path(&self, tenant: TenantId, session: SessionId) -> std::path::PathBuf {
         self.0.parts.host.workspace_path(tenant, session)
     }
+}
+
+/// 0 is never.
+fn millis(timeout: Option<Duration>) -> i64 {
+    timeout.map_or(0, |timeout| i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX))
 }

@@ -74,6 +74,14 @@ impl Change {
         }
     }
 
+    /// Whether results change what is remembered of the user.
+    fn remembers(&self) -> bool {
+        let (Self::Results(results) | Self::Kept(results) | Self::End { results, .. }) = self else {
+            return false;
+        };
+        results.iter().any(|(_, done)| done.writes.memory.is_some())
+    }
+
     /// Whether calls may be judged or start because of it.
     fn judges_calls(&self) -> bool {
         match self {
@@ -257,6 +265,13 @@ impl Owned {
                         Some(_) if change.leaves_running(&state) => change.keeping(),
                         Some(reason) => change.ending(Outcome::stopped(reason)),
                         None => change,
+                    };
+                    let state = match change.remembers() {
+                        true => State {
+                            memories: rows.lock_memories(&state.session.user_id, engine.clock().now()).await?,
+                            ..state
+                        },
+                        false => state,
                     };
                     if change.judges_calls() {
                         commit::carry_out(&mut rows, &engine, state, Some(&pen), |step| change.make(step)).await

@@ -9,7 +9,7 @@ use super::engine::Engine;
 use super::owner::Owned;
 use crate::model::id::{CallId, MessageId};
 use crate::model::message::{Part, Role, text_of};
-use crate::model::record::{CallRecord, LastAnswer, MessageRecord, TurnRecord};
+use crate::model::record::{CallRecord, LastAnswer, MessageRecord, SessionRecord, TurnRecord};
 use crate::model::sampling::{Sampling, ToolChoice};
 use crate::provider::{self, ChatMessage, Request, repair};
 
@@ -44,7 +44,7 @@ pub(super) fn request(
     let state = &owned.state;
     let scene = engine.scene(&state.session, &state.turn);
     let mut chat = vec![ChatMessage::System {
-        text: system_text(state.session.instructions.as_deref()),
+        text: system_text(&state.session),
     }];
     chat.extend(transcript(messages, calls));
     if !with_tools {
@@ -71,11 +71,14 @@ fn sampling(turn: &TurnRecord, with_tools: bool) -> Sampling {
     sampling
 }
 
-fn system_text(instructions: Option<&str>) -> String {
-    match instructions {
-        Some(instructions) => format!("{IDENTITY}\n\n{instructions}"),
-        None => IDENTITY.to_owned(),
-    }
+fn system_text(session: &SessionRecord) -> String {
+    let blocks = [
+        Some(IDENTITY),
+        session.instructions.as_deref(),
+        session.memory_block.as_deref(),
+    ];
+    let blocks = blocks.into_iter().flatten().filter(|block| !block.is_empty());
+    blocks.collect::<Vec<_>>().join("\n\n")
 }
 
 fn transcript(messages: &[MessageRecord], calls: &[CallRecord]) -> Vec<ChatMessage> {

@@ -9,6 +9,7 @@ use crate::model::approval::{OnAsk, OnExpiry, Recovery};
 use crate::model::budget::Budgets;
 use crate::model::grant::Grant;
 use crate::model::id::{NodeId, ProcessId};
+use crate::model::memory::Limits;
 use crate::model::session::ApprovalMode;
 use crate::tool::session_tools::SessionTools;
 use crate::tool::{Host, Place};
@@ -23,12 +24,16 @@ pub struct Rules {
     pub on_ask: OnAsk,
     /// Milliseconds until a pending approval expires; 0 is never.
     pub approval_timeout_ms: i64,
+    /// Milliseconds until a question to a person expires; 0 is never.
+    pub clarify_timeout_ms: i64,
     pub on_expiry: OnExpiry,
     pub recovery: Recovery,
     pub allow_permanent: bool,
     /// Keys of findings and exact commands that need no asking.
     pub allowlist: Vec<String>,
     pub budgets: Budgets,
+    /// How long the lists of memory may be.
+    pub memory: Limits,
 }
 
 pub struct World<'a> {
