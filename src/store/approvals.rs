@@ -44,8 +44,7 @@ impl Rows<'_> {
             wire_name(&approval.on_expiry)?,
             Arg::opt_json(approval.decision.as_ref())?,
         ];
-        self.conn.execute(SQL, &args).await?;
-        Ok(())
+        self.conn.later(SQL, &args).await
     }
 
     /// Settles a pending approval; `Lost` when it is not pending any more. An

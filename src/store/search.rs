@@ -75,8 +75,7 @@ impl Rows<'_> {
             Arg::from(&session.user_id),
             Arg::json(entries)?,
         ];
-        self.conn.execute(sql, &args).await?;
-        Ok(())
+        self.conn.later(sql, &args).await
     }
 
     /// What holds all the words, best first, behind `after`; in one session

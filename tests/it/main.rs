@@ -45,4 +45,5 @@ mod shutdown;
 mod steer;
 mod streams;
 mod tools;
+mod trips;
 mod unconfined;

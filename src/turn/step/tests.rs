@@ -157,6 +157,7 @@ impl Game {
             approvals: Vec::new(),
             questions: Vec::new(),
             budgets: Vec::new(),
+            queue_is_empty: false,
             memories: crate::model::memory::Memories::default(),
         };
         let mut game = Self {
