@@ -32,6 +32,7 @@ mod postgres;
 mod probe;
 pub mod process;
 mod reach;
+pub mod recall;
 mod retention;
 mod row;
 mod scope;

@@ -18,6 +18,7 @@ pub mod name_repair;
 pub mod output;
 pub mod registry;
 pub mod schema;
+mod session_search;
 pub mod session_tools;
 mod terminal;
 #[cfg(test)]
@@ -39,6 +40,7 @@ use crate::guard::Finding;
 use crate::live::hub::Pen;
 use crate::model::call::{Effect, Footprint};
 use crate::model::id::{CallId, SessionId, TenantId};
+use crate::store::Scope;
 
 pub use host::{Host, HostError, HostSettings};
 
@@ -134,6 +136,8 @@ pub struct Call {
     pub todo: String,
     /// What the session has seen of files, as [`file_views`] stores it.
     pub seen_files: String,
+    /// What is stored of the user; `None` where a tool is tried without a store.
+    pub records: Option<Scope>,
     pub pen: Pen,
     pub cancel: CancellationToken,
     pub clock: Clock,

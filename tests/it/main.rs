@@ -39,6 +39,7 @@ mod races;
 mod recovery;
 mod resume;
 mod sandbox;
+mod session_search;
 mod sessions;
 mod shutdown;
 mod steer;
