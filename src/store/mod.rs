@@ -34,6 +34,7 @@ mod probe;
 pub mod process;
 pub mod questions;
 mod reach;
+pub mod recall;
 mod render;
 mod required;
 mod retention;

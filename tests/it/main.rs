@@ -40,6 +40,7 @@ mod races;
 mod recovery;
 mod resume;
 mod sandbox;
+mod session_search;
 mod sessions;
 mod shutdown;
 mod steer;
