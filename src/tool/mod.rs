@@ -8,6 +8,7 @@ pub mod budget;
 mod clarify;
 pub mod coerce;
 pub mod command_line;
+mod delegation;
 pub mod dispatch;
 pub mod error_text;
 mod file;

@@ -5,11 +5,13 @@
 
 use super::budgets;
 use super::engine::{Engine, Scene};
+use super::kin;
 use super::state::State;
 use super::step::Step;
 use crate::base::Timestamp;
 use crate::live::drafts::Item;
 use crate::live::hub::Pen;
+use crate::model::approval::{Approval, ApprovalStatus};
 use crate::model::call::Execution;
 use crate::model::event::EventType;
 use crate::model::grant::Grant;
@@ -24,6 +26,8 @@ pub(super) struct Carried {
     pub state: State,
     /// The queue's head, if the end of the turn began it.
     pub promoted: Option<State>,
+    /// Turns of sessions above and below that it moved.
+    pub kin: Vec<State>,
     /// The number of the first event.
     pub first_seq: i64,
     /// An approval that expires may have been asked.
@@ -47,7 +51,10 @@ impl Carried {
 /// The record of a turn under the session's lock.
 pub(super) async fn load(rows: &mut Rows<'_>, session: SessionRecord, turn: TurnRecord) -> Result<State, StoreError> {
     let calls = rows.batch(turn.turn_id).await?;
-    let approvals = rows.approvals_of_turn(turn.turn_id).await?;
+    let own = |approval: &Approval| approval.asker().turn_id == turn.turn_id;
+    let all = rows.approvals_of_turn(turn.turn_id).await?;
+    let (approvals, mut risen): (Vec<_>, Vec<_>) = all.into_iter().partition(own);
+    risen.retain(|approval| approval.status == ApprovalStatus::Pending);
     let asks = |call: &CallRecord| call.execution == Execution::Person && !call.status.is_settled();
     let questions = match calls.iter().any(asks) {
         true => rows.questions_of_turn(turn.turn_id).await?,
@@ -58,6 +65,7 @@ pub(super) async fn load(rows: &mut Rows<'_>, session: SessionRecord, turn: Turn
         turn,
         calls,
         approvals,
+        risen,
         questions,
         budgets: Vec::new(),
         memories: Memories::default(),
@@ -107,6 +115,7 @@ async fn carried(
     let mut asked = writes.new_approvals.iter().map(|approval| approval.expires_at);
     let mut questions = writes.new_questions.iter().map(|question| question.expires_at);
     let due = asked.any(|at| at.is_some()) || questions.any(|at| at.is_some());
+    let risen = kin::risen(&state, &mut writes);
     let first_seq = rows.apply(&mut state.session, &writes, now).await?;
     if let Some(pen) = pen {
         finish_drafts(pen, &writes, first_seq);
@@ -114,9 +123,14 @@ async fn carried(
     if let Some(promoted) = &mut promoted {
         promoted.session = state.session.clone();
     }
+    let kin = match kin::concerns_others(&state, &writes) {
+        true => Box::pin(kin::follow(rows, engine, &state, &writes, risen)).await?,
+        false => Vec::new(),
+    };
     Ok(Carried {
         state,
         promoted,
+        kin,
         first_seq,
         due,
     })
@@ -140,7 +154,7 @@ async fn by_grants(
     let user = state.session.user_id.clone();
     for _ in 0..GRANT_TRIES {
         let now = engine.clock().now();
-        let grants = rows.grants_in_force(state.session.session_id, &user, now).await?;
+        let grants = rows.grants_in_force(state.session.home(), &user, now).await?;
         if grants.is_empty() {
             break;
         }
@@ -154,7 +168,14 @@ async fn by_grants(
 }
 
 async fn with_budgets(rows: &mut Rows<'_>, engine: &Engine, scene: &Scene, state: State) -> Result<State, StoreError> {
-    let subject = (&state.session, &state.turn);
+    let root = match scene.rules.budgets.ceilings.is_empty() {
+        true => None,
+        false => budgets::root(rows, &state.session).await?,
+    };
+    let subject = match &root {
+        Some((session, turn)) => (session, turn),
+        None => (&state.session, &state.turn),
+    };
     let budgets = budgets::load(rows, &scene.rules, subject, engine.clock().now(), &[]);
     Ok(State {
         budgets: budgets.await?,
