@@ -4,6 +4,7 @@
 
 pub mod approval;
 pub mod audit;
+pub mod background;
 pub mod budget;
 pub mod call;
 pub mod client_tool;

@@ -8,8 +8,10 @@ pub mod budget;
 mod clarify;
 pub mod coerce;
 pub mod command_line;
+mod decoder;
 mod delegation;
 pub mod dispatch;
+pub mod edit;
 pub mod error_text;
 mod file;
 pub mod file_views;
@@ -19,6 +21,7 @@ pub mod memory_entries;
 pub mod name_repair;
 pub mod output;
 pub mod park;
+pub mod processes;
 pub mod registry;
 pub mod schema;
 pub mod session_tools;
@@ -47,6 +50,11 @@ pub use host::{Host, HostError, HostSettings};
 
 use budget::ResultLimit;
 use park::Park;
+
+/// A command's output without escapes of terminals, secrets masked.
+pub fn terminal_text(text: &str, command: &str) -> String {
+    terminal::output::plain(text, command)
+}
 
 /// What a tool is, apart from what it does.
 #[derive(Clone, Copy, Debug)]
@@ -192,4 +200,6 @@ pub struct ToolWrites {
     pub memory: Option<memory_entries::Change>,
     /// What the call saw or changed of files.
     pub files: Vec<file_views::FileNews>,
+    /// Processes that it started.
+    pub processes: Vec<crate::model::background::BackgroundRecord>,
 }
