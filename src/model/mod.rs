@@ -12,6 +12,7 @@ pub mod event;
 pub mod event_types;
 pub mod grant;
 pub mod id;
+pub mod lineage;
 pub mod memory;
 pub mod message;
 pub mod pattern;

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use super::approval::{OnAsk, OnExpiry, Recovery};
 use super::client_tool::ClientTool;
 use super::id::{ApprovalId, CallId, MessageId, QuestionId, SessionId, TurnId};
+use super::lineage::Lineage;
 use super::sampling::Sampling;
 use super::turn::Usage;
 use crate::base::Timestamp;
@@ -189,6 +190,10 @@ pub struct Session {
     pub tools: Vec<ClientTool>,
     #[schema(value_type = Object)]
     pub metadata: Metadata,
+    /// Set where the session does delegated work: whose.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub lineage: Option<Lineage>,
     /// Set in a fork. The session that it names may be gone.
     pub parent: Option<Parent>,
     /// Lists leave an archived session out unless asked; all else works.

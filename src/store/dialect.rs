@@ -27,13 +27,13 @@ pub(super) const fn session_under_lock(kind: Kind) -> &'static str {
         Kind::Sqlite => {
             "select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
                 tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd,
-                node_id, deleted_at
+                node_id, deleted_at, lineage
             from session where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)"
         }
         Kind::Postgres => {
             "select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
                 tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd,
-                node_id, deleted_at
+                node_id, deleted_at, lineage
             from session where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)
             for no key update"
         }

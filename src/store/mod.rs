@@ -13,6 +13,7 @@ mod audit_export;
 mod bell;
 mod bulk;
 pub mod chain_across_tenants;
+mod children;
 pub mod claims_across_tenants;
 mod conn;
 pub mod dialect;

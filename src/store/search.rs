@@ -30,6 +30,10 @@ impl Rows<'_> {
         session: &SessionRecord,
         messages: &[MessageRecord],
     ) -> Result<(), StoreError> {
+        // Delegated work is found by what its root says of it.
+        if session.lineage.is_some() {
+            return Ok(());
+        }
         let said = messages
             .iter()
             .filter(|message| matches!(message.role, Role::User | Role::Assistant));

@@ -9,6 +9,7 @@ mod clarify;
 pub mod coerce;
 pub mod command_line;
 mod decoder;
+mod delegation;
 pub mod dispatch;
 pub mod edit;
 pub mod error_text;

@@ -145,7 +145,8 @@ impl InFlight {
             let cwd = owned.state.session.cwd.as_deref();
             let call = Call {
                 tenant_id: owned.tenant,
-                session_id: owned.state.session.session_id,
+                // Delegated work is done where its root's files are.
+                session_id: owned.state.session.home(),
                 call_id: id,
                 arguments: record.effective_arguments().clone(),
                 cwd: standing(&scene.workspace, cwd).to_owned(),

@@ -5,11 +5,13 @@
 
 use super::budgets;
 use super::engine::{Engine, Scene};
+use super::kin;
 use super::state::State;
 use super::step::Step;
 use crate::base::Timestamp;
 use crate::live::drafts::Item;
 use crate::live::hub::Pen;
+use crate::model::approval::{Approval, ApprovalStatus};
 use crate::model::call::Execution;
 use crate::model::event::EventType;
 use crate::model::grant::Grant;
@@ -24,6 +26,8 @@ pub(super) struct Carried {
     pub state: State,
     /// The queue's head, if the end of the turn began it.
     pub promoted: Option<State>,
+    /// Turns of sessions above and below that it moved.
+    pub kin: Vec<State>,
     /// The number of the first event.
     pub first_seq: i64,
     /// An approval that expires may have been asked.
@@ -47,7 +51,10 @@ impl Carried {
 /// The record of a turn under the session's lock.
 pub(super) async fn load(rows: &mut Rows<'_>, session: SessionRecord, turn: TurnRecord) -> Result<State, StoreError> {
     let calls = rows.batch(turn.turn_id).await?;
-    let approvals = rows.approvals_of_turn(turn.turn_id).await?;
+    let own = |approval: &Approval| approval.asker().turn_id == turn.turn_id;
+    let all = rows.approvals_of_turn(turn.turn_id).await?;
+    let (approvals, mut risen): (Vec<_>, Vec<_>) = all.into_iter().partition(own);
+    risen.retain(|approval| approval.status == ApprovalStatus::Pending);
     let asks = |call: &CallRecord| call.execution == Execution::Person && !call.status.is_settled();
     let questions = match calls.iter().any(asks) {
         true => rows.questions_of_turn(turn.turn_id).await?,
@@ -58,6 +65,7 @@ pub(super) async fn load(rows: &mut Rows<'_>, session: SessionRecord, turn: Turn
         turn,
         calls,
         approvals,
+        risen,
         questions,
         budgets: Vec::new(),
         queue_is_empty: false,
@@ -112,6 +120,7 @@ async fn carried(
     if pen.is_some() && !writes.turns.iter().any(|turn| turn.turn_id == state.turn.turn_id) {
         writes.turns.push(state.turn.clone());
     }
+    let risen = kin::risen(&state, &mut writes);
     let first_seq = rows.apply(&mut state.session, &writes, now).await?;
     if let Some(pen) = pen {
         finish_drafts(pen, &writes, first_seq);
@@ -119,9 +128,14 @@ async fn carried(
     if let Some(promoted) = &mut promoted {
         promoted.session = state.session.clone();
     }
+    let kin = match kin::concerns_others(&state, &writes) {
+        true => Box::pin(kin::follow(rows, engine, &state, &writes, risen)).await?,
+        false => Vec::new(),
+    };
     Ok(Carried {
         state,
         promoted,
+        kin,
         first_seq,
         due,
     })
@@ -145,7 +159,7 @@ async fn by_grants(
     let user = state.session.user_id.clone();
     for _ in 0..GRANT_TRIES {
         let now = engine.clock().now();
-        let grants = rows.grants_in_force(state.session.session_id, &user, now).await?;
+        let grants = rows.grants_in_force(state.session.home(), &user, now).await?;
         if grants.is_empty() {
             break;
         }
@@ -159,7 +173,14 @@ async fn by_grants(
 }
 
 async fn with_budgets(rows: &mut Rows<'_>, engine: &Engine, scene: &Scene, state: State) -> Result<State, StoreError> {
-    let subject = (&state.session, &state.turn);
+    let root = match scene.rules.budgets.ceilings.is_empty() {
+        true => None,
+        false => budgets::root(rows, &state.session).await?,
+    };
+    let subject = match &root {
+        Some((session, turn)) => (session, turn),
+        None => (&state.session, &state.turn),
+    };
     let budgets = budgets::load(rows, &scene.rules, subject, engine.clock().now(), &[]);
     Ok(State {
         budgets: budgets.await?,

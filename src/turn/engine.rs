@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
 use super::admission::Ceilings;
+use super::delegation::{self, Delegation};
 use super::state::State;
 use super::world::{Rules, World};
 use super::{owner, run};
@@ -57,6 +58,7 @@ pub struct Settings {
     pub allow_permanent: bool,
     pub allowlist: Vec<String>,
     pub budgets: Budgets,
+    pub delegation: Delegation,
     pub prices: Prices,
     /// What prices and costs are in.
     pub currency: String,
@@ -322,9 +324,13 @@ impl Engine {
             ceiling: turn.options.tool_ceiling.as_deref(),
         };
         Scene {
-            tools: self.selected(&selection, &client_tool::together(&session.tools, &turn.options.tools)),
+            tools: self.selected(
+                &selection,
+                &client_tool::together(&session.tools, &turn.options.tools),
+                self.blocked(session),
+            ),
             rules: self.rules(session, turn),
-            workspace: parts.host.workspace_path(session.tenant_id, session.session_id),
+            workspace: parts.host.workspace_path(session.tenant_id, session.home()),
             elsewhere: self.is_elsewhere(session.node_id),
             model: turn
                 .options
@@ -337,11 +343,8 @@ impl Engine {
 
     /// The tools of a selection: worked out once, since every commit of every
     /// turn asks for them.
-    fn selected(&self, selection: &Selection<'_>, clients: &[ClientTool]) -> Arc<SessionTools> {
-        let key = match clients {
-            [] => format!("{selection:?}"),
-            clients => format!("{selection:?} {clients:?}"),
-        };
+    fn selected(&self, selection: &Selection<'_>, clients: &[ClientTool], blocked: &[&str]) -> Arc<SessionTools> {
+        let key = format!("{selection:?} {clients:?} {blocked:?}");
         let mut known = self.0.selections.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tools) = known.get(&key) {
             return Arc::clone(tools);
@@ -350,10 +353,13 @@ impl Engine {
         // since, the turn has no tools rather than other ones.
         let tools = self.0.parts.registry.select(selection, &self.0.parts.host);
         let tools = tools.unwrap_or_else(|_| SessionTools::new(Vec::new(), Vec::new()));
-        let tools = Arc::new(match clients {
-            [] => tools,
-            clients => tools.and_clients(clients),
-        });
+        let tools = Arc::new(
+            match clients {
+                [] => tools,
+                clients => tools.and_clients(clients),
+            }
+            .without(blocked, delegation::REASON),
+        );
         if MAX_SELECTIONS <= known.len() {
             known.clear();
         }
@@ -389,6 +395,7 @@ impl Engine {
             allow_permanent: settings.allow_permanent,
             allowlist: settings.allowlist.clone(),
             budgets,
+            delegation: settings.delegation.clone(),
             memory: settings.memory,
         }
     }
@@ -420,7 +427,15 @@ impl Engine {
             ceiling,
         };
         let tools = self.0.parts.registry.select(&selection, &self.0.parts.host)?;
-        Ok(tools.and_clients(&session.tools))
+        Ok(tools
+            .and_clients(&session.tools)
+            .without(self.blocked(session), delegation::REASON))
+    }
+
+    /// Tools that delegated work does not get.
+    fn blocked(&self, session: &SessionRecord) -> &'static [&'static str] {
+        let lineage = session.lineage.as_ref();
+        lineage.map_or(&[], |lineage| self.0.parts.settings.delegation.blocked(lineage))
     }
 
     /// The directory of a session's files.

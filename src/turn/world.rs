@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::delegation::Delegation;
 use crate::base::{Clock, Id, Timestamp, id::Kind};
 use crate::model::approval::{OnAsk, OnExpiry, Recovery};
 use crate::model::budget::Budgets;
@@ -32,6 +33,7 @@ pub struct Rules {
     /// Keys of findings and exact commands that need no asking.
     pub allowlist: Vec<String>,
     pub budgets: Budgets,
+    pub delegation: Delegation,
     /// How long the lists of memory may be.
     pub memory: Limits,
 }

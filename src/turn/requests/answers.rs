@@ -23,7 +23,7 @@ pub(super) fn accepted(
     answer: AnswerRequest,
 ) -> Result<DecisionIn, Problem> {
     let turn = &state.turn;
-    if turn.cancel_reason.is_some() || turn.status.is_terminal() || turn.turn_id != approval.turn_id {
+    if turn.cancel_reason.is_some() || turn.status.is_terminal() || turn.turn_id != approval.asker().turn_id {
         return Err(inactive(approval));
     }
     if let Some(problem) = unacceptable(approval, &answer) {

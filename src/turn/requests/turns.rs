@@ -17,6 +17,7 @@ use crate::store::{Rows, Scope, StoreError};
 use crate::turn::admission::{Slot, admit};
 use crate::turn::commit::{self, Carried};
 use crate::turn::engine::Engine;
+use crate::turn::kin;
 use crate::turn::next::Outcome;
 use crate::turn::state::State;
 
@@ -53,6 +54,9 @@ impl Engine {
                 let Some(session) = rows.lock_session(session_id).await? else {
                     return Ok(Err(EngineError::NotFound("session")));
                 };
+                if session.lineage.is_some() {
+                    return Ok(Err(is_child()));
+                }
                 if let Err(refused) = engine.are_free(&turn.options.tools) {
                     return Ok(Err(refused));
                 }
@@ -131,7 +135,7 @@ impl Engine {
                 if let Some(earlier) = earlier(&mut rows).await? {
                     return Ok(Err(earlier));
                 }
-                let Some(record) = rows.lock_session(session).await? else {
+                let Some(record) = kin::lock(&mut rows, session, false).await? else {
                     return Ok(Err(EngineError::NotFound("turn")));
                 };
                 let Some(turn) = rows.turn(session, turn).await? else {
@@ -174,7 +178,7 @@ impl Engine {
         let scope = self.store().scope(tenant);
         let taken = scope.write("takeover", move |mut rows| {
             Box::pin(async move {
-                let Some(record) = rows.lock_session_even_deleted(session).await? else {
+                let Some(record) = kin::lock(&mut rows, session, true).await? else {
                     return Ok(None);
                 };
                 let Some(turn) = rows.turn(session, turn).await? else {
@@ -281,6 +285,13 @@ pub(super) async fn enqueue(
     Ok(Made::of(carried, false))
 }
 
+/// Delegated work takes its orders from what delegated it.
+pub(super) fn is_child() -> EngineError {
+    let detail = "the session does delegated work: it takes no turns of its own and goes with the session at its root, \
+        which `lineage` names";
+    EngineError::Refused(Problem::new(ProblemCode::SessionIsChild, detail))
+}
+
 /// What becomes of a turn without an owner.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Claim {
@@ -341,7 +352,7 @@ async fn busy(
 }
 
 /// Cancels one turn under the lock, as its status allows.
-pub(super) async fn stop(
+pub(in crate::turn) async fn stop(
     rows: &mut Rows<'_>,
     engine: &Engine,
     session: SessionRecord,
@@ -378,6 +389,7 @@ pub(super) async fn stop(
             Ok(Carried {
                 state,
                 promoted: None,
+                kin: Vec::new(),
                 first_seq: head,
                 due: false,
             })
@@ -387,6 +399,7 @@ pub(super) async fn stop(
             Ok(Carried {
                 state,
                 promoted: None,
+                kin: Vec::new(),
                 first_seq: head,
                 due: false,
             })

@@ -155,6 +155,7 @@ impl Game {
             turn: turn(&clock),
             calls: Vec::new(),
             approvals: Vec::new(),
+            risen: Vec::new(),
             questions: Vec::new(),
             budgets: Vec::new(),
             queue_is_empty: false,
@@ -387,6 +388,14 @@ fn done(text: &str) -> Done {
 
 fn rules() -> Rules {
     Rules {
+        delegation: crate::turn::delegation::Delegation {
+            max_children: 3,
+            max_depth: 1,
+            orchestrators: true,
+            max_steps: 50,
+            timeout: None,
+            model: None,
+        },
         max_steps: 90,
         mode: ApprovalMode::Manual,
         on_ask: OnAsk::Wait,
@@ -424,6 +433,7 @@ fn session(clock: &Clock) -> SessionRecord {
         memory_block: None,
         cwd: None,
         node_id: None,
+        lineage: None,
         deleted_at: None,
     }
 }
