@@ -13,6 +13,7 @@ pub mod id;
 pub mod memory;
 pub mod message;
 pub mod pattern;
+pub mod policy;
 pub mod precondition;
 pub mod principal;
 pub mod problem;

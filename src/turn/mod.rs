@@ -13,6 +13,7 @@ pub mod engine;
 mod model_call;
 pub mod next;
 mod owner;
+mod policies;
 mod prompt;
 pub mod requests;
 mod run;

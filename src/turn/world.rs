@@ -3,8 +3,10 @@
 //! pure.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::base::{Clock, Id, Timestamp, id::Kind};
+use crate::guard::policy::Compiled;
 use crate::model::approval::{OnAsk, OnExpiry, Recovery};
 use crate::model::budget::Budgets;
 use crate::model::grant::Grant;
@@ -47,6 +49,8 @@ pub struct World<'a> {
     pub host: &'a Host,
     pub workspace: PathBuf,
     pub grants: &'a [Grant],
+    /// The tenant's, for the session.
+    pub policies: &'a [Arc<Compiled>],
     pub rules: &'a Rules,
 }
 
@@ -63,6 +67,7 @@ impl World<'_> {
             workspace: &self.workspace,
             cwd,
             backend,
+            policies: self.policies,
         }
     }
 }

@@ -34,6 +34,7 @@ mod limits;
 mod memory;
 mod migrations;
 mod openapi;
+mod policies;
 mod promises;
 mod races;
 mod recovery;

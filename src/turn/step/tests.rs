@@ -103,6 +103,7 @@ impl Tool for Fake {
             description: key.to_owned(),
             severity: Severity::High,
             span: Span { start: 0, end: 0 },
+            argv: Vec::new(),
         };
         if arguments["never"] == true {
             return Judged::Deny {
@@ -184,6 +185,7 @@ impl Game {
             host: &self.bench.host,
             workspace: "/data/work".into(),
             grants: &self.grants,
+            policies: &[],
             rules: &self.rules,
         };
         let mut step = Step::new(&world, self.state.clone());
