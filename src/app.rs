@@ -184,6 +184,8 @@ pub async fn open_host(config: &Config, around: &Surroundings) -> Result<Host, H
         terminal: config.terminal.clone(),
         files: config.files.clone(),
         deny: config.approvals.deny.clone(),
+        policy: config.approvals.policy.clone(),
+        container_guard: config.approvals.container_guard,
         variables: around.environment.clone(),
         agent_home: home.join(".hermes"),
         home,

@@ -16,6 +16,7 @@ pub mod lineage;
 pub mod memory;
 pub mod message;
 pub mod pattern;
+pub mod policy;
 pub mod precondition;
 pub mod principal;
 pub mod problem;

@@ -43,6 +43,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::base::Clock;
 use crate::guard::Finding;
+use crate::guard::policy::Compiled;
 use crate::live::hub::Pen;
 use crate::model::call::{Effect, Execution, Footprint};
 use crate::model::id::{CallId, SessionId, TenantId};
@@ -78,6 +79,8 @@ pub struct Place<'a> {
     /// Where the session stands, absolute.
     pub cwd: &'a Path,
     pub backend: &'a str,
+    /// What the tenant adds to the guard's rules.
+    pub policies: &'a [Arc<Compiled>],
 }
 
 /// What the guard says of a call.

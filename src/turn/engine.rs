@@ -15,10 +15,12 @@ use tracing::Instrument;
 
 use super::admission::Ceilings;
 use super::delegation::{self, Delegation};
+use super::policies::Ready;
 use super::state::State;
 use super::world::{Rules, World};
 use super::{owner, run};
 use crate::base::Clock;
+use crate::guard::policy::Compiled;
 use crate::live::hub::Hub;
 use crate::model::approval::{OnAsk, OnExpiry, Recovery};
 use crate::model::budget::{BudgetScope, BudgetUnit, Budgets};
@@ -84,6 +86,7 @@ struct Inner {
     nudges: Nudges,
     /// The tools of selections seen lately.
     selections: Mutex<HashMap<String, Arc<SessionTools>>>,
+    policies: Ready,
 }
 
 /// Selections kept; hosts use a handful, so a full map starts over.
@@ -143,6 +146,7 @@ impl Engine {
             stopping: Mutex::default(),
             nudges: Nudges::default(),
             selections: Mutex::default(),
+            policies: Ready::default(),
         }))
     }
 
@@ -179,6 +183,10 @@ impl Engine {
     pub fn is_elsewhere(&self, node: Option<NodeId>) -> bool {
         let parts = &self.0.parts;
         !parts.shared && node.is_some_and(|node| node != parts.node)
+    }
+
+    pub(super) fn policies(&self) -> &Ready {
+        &self.0.policies
     }
 
     pub(super) fn provider(&self) -> &Provider {
@@ -400,7 +408,12 @@ impl Engine {
         }
     }
 
-    pub(super) fn world<'a>(&'a self, scene: &'a Scene, grants: &'a [Grant]) -> World<'a> {
+    pub(super) fn world<'a>(
+        &'a self,
+        scene: &'a Scene,
+        grants: &'a [Grant],
+        policies: &'a [Arc<Compiled>],
+    ) -> World<'a> {
         World {
             now: self.clock().now(),
             ids: self.clock(),
@@ -410,6 +423,7 @@ impl Engine {
             host: self.host(),
             workspace: scene.workspace.clone(),
             grants,
+            policies,
             rules: &scene.rules,
         }
     }

@@ -3,9 +3,11 @@
 //! pure.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::delegation::Delegation;
 use crate::base::{Clock, Id, Timestamp, id::Kind};
+use crate::guard::policy::Compiled;
 use crate::model::approval::{OnAsk, OnExpiry, Recovery};
 use crate::model::budget::Budgets;
 use crate::model::grant::Grant;
@@ -51,6 +53,8 @@ pub struct World<'a> {
     pub host: &'a Host,
     pub workspace: PathBuf,
     pub grants: &'a [Grant],
+    /// The tenant's, for the session.
+    pub policies: &'a [Arc<Compiled>],
     pub rules: &'a Rules,
 }
 
@@ -67,6 +71,7 @@ impl World<'_> {
             workspace: &self.workspace,
             cwd,
             backend,
+            policies: self.policies,
         }
     }
 }

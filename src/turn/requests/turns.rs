@@ -249,7 +249,7 @@ async fn behind(
     let reason = match on_busy {
         OnBusy::Interrupt => CancelReason::Interrupted,
         OnBusy::Rollback => CancelReason::RolledBack,
-        OnBusy::Steer => return steer(rows, engine, session, active, turn).await,
+        OnBusy::Steer => return Box::pin(steer(rows, engine, session, active, turn)).await,
         OnBusy::Reject | OnBusy::Enqueue => return enqueue(rows, engine, session, turn).await.map(Ok),
     };
     // What takes the place of a parked turn begins at once.

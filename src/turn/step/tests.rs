@@ -104,6 +104,7 @@ impl Tool for Fake {
             description: key.to_owned(),
             severity: Severity::High,
             span: Span { start: 0, end: 0 },
+            argv: Vec::new(),
         };
         if arguments["never"] == true {
             return Judged::Deny {
@@ -188,6 +189,7 @@ impl Game {
             host: &self.bench.host,
             workspace: "/data/work".into(),
             grants: &self.grants,
+            policies: &[],
             rules: &self.rules,
         };
         let mut step = Step::new(&world, self.state.clone());
