@@ -9,6 +9,7 @@ mod agent;
 mod approvals;
 mod auth;
 mod check;
+mod delegation;
 mod error;
 mod files;
 mod kinds;
@@ -35,6 +36,7 @@ mod tests;
 pub use agent::Agent;
 pub use approvals::{Approvals, Mode, OnAsk, OnExpiry, Recovery};
 pub use auth::{Auth, Jwt};
+pub use delegation::Delegation;
 pub use error::{ConfigError, Problem};
 pub use files::Files;
 pub use layers::{Flags, Sources, process_environment};
@@ -65,6 +67,7 @@ pub struct Config {
     pub openai: OpenAi,
     pub agent: Agent,
     pub approvals: Approvals,
+    pub delegation: Delegation,
     /// Commands that nobody is asked about: rule names, literal text or globs.
     pub command_allowlist: Vec<String>,
     pub limits: Limits,
@@ -111,6 +114,7 @@ impl Config {
             agent: root.section("agent", Agent::read),
             approvals: root.section("approvals", Approvals::read),
             command_allowlist: root.texts("command_allowlist"),
+            delegation: root.section("delegation", Delegation::read),
             limits: root.section("limits", Limits::read),
             usage: root.section("usage", Usage::read),
             budgets: root.section("budgets", spending::read_budgets),

@@ -20,6 +20,7 @@ pub enum ProblemCode {
     MethodNotAllowed,
     NotAcceptable,
     SessionBusy,
+    SessionIsChild,
     TurnNotActive,
     ExternalIdTaken,
     ApprovalResolved,
@@ -77,8 +78,8 @@ impl ProblemCode {
             MethodNotAllowed => 405,
             NotAcceptable => 406,
             RequestTimeout => 408,
-            SessionBusy | TurnNotActive | ExternalIdTaken | ApprovalResolved | ApprovalExpired | ApprovalStale
-            | QuestionResolved | ToolCallNotWaiting | ToolCallSettled | IdempotencyInFlight => 409,
+            SessionBusy | SessionIsChild | TurnNotActive | ExternalIdTaken | ApprovalResolved | ApprovalExpired
+            | ApprovalStale | QuestionResolved | ToolCallNotWaiting | ToolCallSettled | IdempotencyInFlight => 409,
             PreconditionFailed => 412,
             PayloadTooLarge => 413,
             UnsupportedMediaType => 415,
@@ -118,6 +119,7 @@ impl ProblemCode {
             MethodNotAllowed => "The method is not allowed here",
             NotAcceptable => "No acceptable representation",
             SessionBusy => "The session is busy",
+            SessionIsChild => "The session does delegated work",
             TurnNotActive => "The turn has ended or is being cancelled",
             ExternalIdTaken => "The external id is in use",
             ApprovalResolved => "The approval was decided already",

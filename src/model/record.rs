@@ -12,6 +12,7 @@ use super::client_tool::ClientTool;
 use super::event::EventType;
 use super::grant::{Grant, GrantUse};
 use super::id::{ApprovalId, CallId, KeyId, MessageId, NodeId, ProcessId, QuestionId, SessionId, TenantId, TurnId};
+use super::lineage::{Lineage, NewChild};
 use super::memory::Target;
 use super::message::{FinishReason, Message, Part, Role};
 use super::problem::Problem;
@@ -54,8 +55,19 @@ pub struct SessionRecord {
     pub cwd: Option<String>,
     /// The data directory that holds the session's files, once it has any.
     pub node_id: Option<NodeId>,
+    /// Whose work it does, if not its user's own.
+    pub lineage: Option<Box<Lineage>>,
     /// Set when the session was deleted while a turn was active.
     pub deleted_at: Option<Timestamp>,
+}
+
+impl SessionRecord {
+    /// The session that holds the files and the grants: the root of delegated
+    /// work.
+    pub fn home(&self) -> SessionId {
+        let root = self.lineage.as_ref().and_then(|lineage| lineage.root());
+        root.map_or(self.session_id, |root| root.session_id)
+    }
 }
 
 /// How far the model's side of a turn has come; kept with the turn so that a
@@ -343,6 +355,10 @@ pub struct Writes {
     pub budget_grants: Vec<BudgetGrant>,
     /// What the session has seen of files, when that changed.
     pub seen_files: Option<String>,
+    /// Sessions that begin to work for this one.
+    pub new_children: Vec<NewChild>,
+    /// Calls whose children have nobody to work for any more.
+    pub orphaned: Vec<CallId>,
     /// The block of memory that the session's prompt has from now on.
     pub memory_block: Option<String>,
     /// Lists of the user's memory that are replaced.
@@ -369,6 +385,8 @@ impl Writes {
         self.usage.extend(more.usage);
         self.budget_grants.extend(more.budget_grants);
         self.seen_files = more.seen_files.or(self.seen_files.take());
+        self.new_children.extend(more.new_children);
+        self.orphaned.extend(more.orphaned);
         self.memory_block = more.memory_block.or(self.memory_block.take());
         self.memories.extend(more.memories);
     }

@@ -1,9 +1,9 @@
-//! Session rows. Locking a session is updating its row: whoever appends events
-//! does that first, so that commit order is the order of event numbers.
+//! Session rows. Whoever appends events locks the session's row first, so that
+//! commit order is the order of event numbers.
 
 use super::notices::{Change, Notice};
 use super::scope::Rows;
-use super::{Arg, News, Row, StoreError};
+use super::{Arg, News, Row, StoreError, dialect};
 use crate::base::Timestamp;
 use crate::model::budget::SessionBudget;
 use crate::model::client_tool::ClientTool;
@@ -40,22 +40,6 @@ pub struct SessionPatch {
     pub metadata: Option<Metadata>,
 }
 
-/// Which sessions there are for a reader.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Which {
-    Living,
-    /// Deleted ones too.
-    All,
-}
-
-const LOCKED: &str = "
-    update session set head_seq = head_seq
-    where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and (deleted_at is null or $4 = 1)
-    returning *";
-const READ: &str = "
-    select * from session
-    where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and (deleted_at is null or $4 = 1)";
-
 impl Rows<'_> {
     /// Stores a session with `head_seq` 0; its first event follows in the same
     /// transaction.
@@ -63,10 +47,12 @@ impl Rows<'_> {
         const SQL: &str = "
             insert into session (tenant_id, session_id, user_id, external_id, title, model, instructions, preset,
                 toolsets, environment, approvals, metadata, status, head_seq, next_position, usage, todo, cwd,
-                created_at, updated_at, sampling, parent_session_id, parent_message_id, tools, budget)
+                created_at, updated_at, sampling, parent_session_id, parent_message_id, tools, lineage,
+                root_session_id, delegated_by, budget)
             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, 0, $14, $15, $16, $17, $17, $18, $19,
-                $20, $21, $22)";
+                $20, $21, $22, $23, $24, $25)";
         let record = &new.record;
+        let lineage = record.lineage.as_ref();
         let args = [
             self.tenant.into(),
             record.session_id.into(),
@@ -89,43 +75,52 @@ impl Rows<'_> {
             new.parent.map(|parent| parent.session_id).into(),
             new.parent.and_then(|parent| parent.message_id).into(),
             Arg::json(&record.tools)?,
+            Arg::opt_json(record.lineage.as_ref())?,
+            lineage
+                .and_then(|lineage| lineage.root())
+                .map(|root| root.session_id)
+                .into(),
+            lineage.map(|lineage| lineage.tool_call_id).into(),
             Arg::json(&record.budget)?,
         ];
         self.conn.execute(SQL, &args).await?;
-        self.index_title(record, new.title.as_deref()).await
+        match record.lineage {
+            // It is found by its root.
+            Some(_) => Ok(()),
+            None => self.index_title(record, new.title.as_deref()).await,
+        }
     }
 
     /// Locks a session for this transaction and reads its state. Absent,
     /// foreign and deleted sessions are `None`.
     pub async fn lock_session(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
-        self.found(LOCKED, id, Which::Living).await
+        let locked = self.lock_session_even_deleted(id).await?;
+        Ok(locked.filter(|session| session.deleted_at.is_none()))
     }
 
     /// As [`Rows::lock_session`], but a deleted session counts: its running turn
     /// still has to end.
     pub async fn lock_session_even_deleted(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
-        self.found(LOCKED, id, Which::All).await
+        let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
+        let row = self
+            .conn
+            .row(dialect::session_under_lock(self.conn.dialect()), &args)
+            .await?;
+        row.map(|row| self.record(&row)).transpose()
     }
 
     /// Reads a session's state without locking it.
     pub async fn session_record(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
-        self.found(READ, id, Which::Living).await
+        let found = self.session_record_even_deleted(id).await?;
+        Ok(found.filter(|session| session.deleted_at.is_none()))
     }
 
     /// As [`Rows::session_record`], but a deleted session counts.
     pub async fn session_record_even_deleted(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
-        self.found(READ, id, Which::All).await
-    }
-
-    async fn found(
-        &mut self,
-        sql: &'static str,
-        id: SessionId,
-        which: Which,
-    ) -> Result<Option<SessionRecord>, StoreError> {
-        let deleted_too = Arg::Int(i64::from(which == Which::All));
-        let args = [self.tenant.into(), id.into(), Arg::from(&self.user), deleted_too];
-        let row = self.conn.row(sql, &args).await?;
+        const SQL: &str = "
+            select * from session where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)";
+        let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
+        let row = self.conn.row(SQL, &args).await?;
         row.map(|row| self.record(&row)).transpose()
     }
 
@@ -168,8 +163,7 @@ impl Rows<'_> {
             Arg::from(&writes.seen_files),
             Arg::from(&writes.memory_block),
         ];
-        self.conn.execute(SQL, &args).await?;
-        Ok(())
+        self.conn.later(SQL, &args).await
     }
 
     /// Changes what a client may change; call under the lock. What changes in
@@ -277,8 +271,8 @@ impl Rows<'_> {
     pub async fn session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError> {
         const SQL: &str = "
             select session_id, external_id, user_id, title, model, instructions, preset, toolsets, environment,
-                approvals, sampling, tools, budget, metadata, parent_session_id, parent_message_id, archived_at, status,
-                head_seq, active_turn_id, usage, created_at, updated_at
+                approvals, sampling, tools, budget, metadata, lineage, parent_session_id, parent_message_id, archived_at,
+                status, head_seq, active_turn_id, usage, created_at, updated_at
             from session
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null";
         let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
@@ -300,7 +294,7 @@ impl Rows<'_> {
         Ok(self.conn.row(SQL, &args).await?.is_some())
     }
 
-    fn record(&self, row: &Row) -> Result<SessionRecord, StoreError> {
+    pub(super) fn record(&self, row: &Row) -> Result<SessionRecord, StoreError> {
         Ok(SessionRecord {
             tenant_id: self.tenant,
             session_id: row.id("session_id")?,
@@ -325,6 +319,7 @@ impl Rows<'_> {
             cwd: row.opt_text("cwd")?,
             node_id: row.opt_id("node_id")?,
             deleted_at: row.opt_timestamp("deleted_at")?,
+            lineage: row.opt_json("lineage")?.map(Box::new),
         })
     }
 }
@@ -346,6 +341,7 @@ pub(super) fn session_view(row: &Row, required_actions: Vec<RequiredAction>) -> 
         tools: row.json("tools")?,
         budget: row.json("budget")?,
         metadata: row.json("metadata")?,
+        lineage: row.opt_json("lineage")?,
         parent: parent(row)?,
         archived_at: row.opt_timestamp("archived_at")?,
         status,

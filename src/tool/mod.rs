@@ -8,7 +8,10 @@ pub mod budget;
 mod clarify;
 pub mod coerce;
 pub mod command_line;
+mod decoder;
+mod delegation;
 pub mod dispatch;
+pub mod edit;
 pub mod error_text;
 mod file;
 pub mod file_views;
@@ -18,8 +21,10 @@ pub mod memory_entries;
 pub mod name_repair;
 pub mod output;
 pub mod park;
+pub mod processes;
 pub mod registry;
 pub mod schema;
+mod session_search;
 pub mod session_tools;
 mod terminal;
 #[cfg(test)]
@@ -38,14 +43,21 @@ use tokio_util::sync::CancellationToken;
 
 use crate::base::Clock;
 use crate::guard::Finding;
+use crate::guard::policy::Compiled;
 use crate::live::hub::Pen;
 use crate::model::call::{Effect, Execution, Footprint};
 use crate::model::id::{CallId, SessionId, TenantId};
+use crate::store::Scope;
 
 pub use host::{Host, HostError, HostSettings};
 
 use budget::ResultLimit;
 use park::Park;
+
+/// A command's output without escapes of terminals, secrets masked.
+pub fn terminal_text(text: &str, command: &str) -> String {
+    terminal::output::plain(text, command)
+}
 
 /// What a tool is, apart from what it does.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +79,8 @@ pub struct Place<'a> {
     /// Where the session stands, absolute.
     pub cwd: &'a Path,
     pub backend: &'a str,
+    /// What the tenant adds to the guard's rules.
+    pub policies: &'a [Arc<Compiled>],
 }
 
 /// What the guard says of a call.
@@ -148,6 +162,8 @@ pub struct Call {
     pub todo: String,
     /// What the session has seen of files, as [`file_views`] stores it.
     pub seen_files: String,
+    /// What is stored of the user; `None` where a tool is tried without a store.
+    pub records: Option<Scope>,
     pub pen: Pen,
     pub cancel: CancellationToken,
     pub clock: Clock,
@@ -191,4 +207,6 @@ pub struct ToolWrites {
     pub memory: Option<memory_entries::Change>,
     /// What the call saw or changed of files.
     pub files: Vec<file_views::FileNews>,
+    /// Processes that it started.
+    pub processes: Vec<crate::model::background::BackgroundRecord>,
 }

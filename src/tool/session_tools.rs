@@ -85,6 +85,17 @@ impl SessionTools {
         own.chain(self.clients.iter().map(ClientTool::name)).collect()
     }
 
+    /// The same without tools of these names, for that reason.
+    pub fn without(&self, names: &[&str], reason: &str) -> Self {
+        let is_out = |tool: &&'static dyn Tool| names.contains(&tool.spec().name);
+        let (out, offered): (Vec<_>, Vec<_>) = self.offered.iter().copied().partition(is_out);
+        let out = out.into_iter().map(|tool| Absent {
+            name: tool.spec().name.to_owned(),
+            reason: reason.to_owned(),
+        });
+        Self::with_clients(offered, self.absent.iter().cloned().chain(out).collect(), &self.clients)
+    }
+
     /// The same with these tools of the client.
     pub fn and_clients(&self, clients: &[ClientTool]) -> Self {
         Self::with_clients(self.offered.clone(), self.absent.clone(), clients)

@@ -14,10 +14,13 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
 use super::admission::Ceilings;
+use super::delegation::{self, Delegation};
+use super::policies::Ready;
 use super::state::State;
 use super::world::{Rules, World};
 use super::{owner, run};
 use crate::base::Clock;
+use crate::guard::policy::Compiled;
 use crate::live::hub::Hub;
 use crate::model::approval::{OnAsk, OnExpiry, Recovery};
 use crate::model::budget::{BudgetScope, Budgets};
@@ -57,6 +60,7 @@ pub struct Settings {
     pub allow_permanent: bool,
     pub allowlist: Vec<String>,
     pub budgets: Budgets,
+    pub delegation: Delegation,
     pub prices: Prices,
     /// What prices and costs are in.
     pub currency: String,
@@ -82,6 +86,7 @@ struct Inner {
     nudges: Nudges,
     /// The tools of selections seen lately.
     selections: Mutex<HashMap<String, Arc<SessionTools>>>,
+    policies: Ready,
 }
 
 /// Selections kept; hosts use a handful, so a full map starts over.
@@ -143,6 +148,7 @@ impl Engine {
             stopping: Mutex::default(),
             nudges: Nudges::default(),
             selections: Mutex::default(),
+            policies: Ready::default(),
         }))
     }
 
@@ -179,6 +185,10 @@ impl Engine {
     pub fn is_elsewhere(&self, node: Option<NodeId>) -> bool {
         let parts = &self.0.parts;
         !parts.shared && node.is_some_and(|node| node != parts.node)
+    }
+
+    pub(super) fn policies(&self) -> &Ready {
+        &self.0.policies
     }
 
     pub(super) fn provider(&self) -> &Provider {
@@ -324,9 +334,13 @@ impl Engine {
             ceiling: turn.options.tool_ceiling.as_deref(),
         };
         Scene {
-            tools: self.selected(&selection, &client_tool::together(&session.tools, &turn.options.tools)),
+            tools: self.selected(
+                &selection,
+                &client_tool::together(&session.tools, &turn.options.tools),
+                self.blocked(session),
+            ),
             rules: self.rules(session, turn),
-            workspace: parts.host.workspace_path(session.tenant_id, session.session_id),
+            workspace: parts.host.workspace_path(session.tenant_id, session.home()),
             elsewhere: self.is_elsewhere(session.node_id),
             model: turn
                 .options
@@ -339,11 +353,8 @@ impl Engine {
 
     /// The tools of a selection: worked out once, since every commit of every
     /// turn asks for them.
-    fn selected(&self, selection: &Selection<'_>, clients: &[ClientTool]) -> Arc<SessionTools> {
-        let key = match clients {
-            [] => format!("{selection:?}"),
-            clients => format!("{selection:?} {clients:?}"),
-        };
+    fn selected(&self, selection: &Selection<'_>, clients: &[ClientTool], blocked: &[&str]) -> Arc<SessionTools> {
+        let key = format!("{selection:?} {clients:?} {blocked:?}");
         let mut known = self.0.selections.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tools) = known.get(&key) {
             return Arc::clone(tools);
@@ -352,10 +363,13 @@ impl Engine {
         // since, the turn has no tools rather than other ones.
         let tools = self.0.parts.registry.select(selection, &self.0.parts.host);
         let tools = tools.unwrap_or_else(|_| SessionTools::new(Vec::new(), Vec::new()));
-        let tools = Arc::new(match clients {
-            [] => tools,
-            clients => tools.and_clients(clients),
-        });
+        let tools = Arc::new(
+            match clients {
+                [] => tools,
+                clients => tools.and_clients(clients),
+            }
+            .without(blocked, delegation::REASON),
+        );
         if MAX_SELECTIONS <= known.len() {
             known.clear();
         }
@@ -392,11 +406,17 @@ impl Engine {
             allow_permanent: settings.allow_permanent,
             allowlist: settings.allowlist.clone(),
             budgets,
+            delegation: settings.delegation.clone(),
             memory: settings.memory,
         }
     }
 
-    pub(super) fn world<'a>(&'a self, scene: &'a Scene, grants: &'a [Grant]) -> World<'a> {
+    pub(super) fn world<'a>(
+        &'a self,
+        scene: &'a Scene,
+        grants: &'a [Grant],
+        policies: &'a [Arc<Compiled>],
+    ) -> World<'a> {
         World {
             now: self.clock().now(),
             ids: self.clock(),
@@ -406,6 +426,7 @@ impl Engine {
             host: self.host(),
             workspace: scene.workspace.clone(),
             grants,
+            policies,
             rules: &scene.rules,
         }
     }
@@ -423,7 +444,15 @@ impl Engine {
             ceiling,
         };
         let tools = self.0.parts.registry.select(&selection, &self.0.parts.host)?;
-        Ok(tools.and_clients(&session.tools))
+        Ok(tools
+            .and_clients(&session.tools)
+            .without(self.blocked(session), delegation::REASON))
+    }
+
+    /// Tools that delegated work does not get.
+    fn blocked(&self, session: &SessionRecord) -> &'static [&'static str] {
+        let lineage = session.lineage.as_ref();
+        lineage.map_or(&[], |lineage| self.0.parts.settings.delegation.blocked(lineage))
     }
 
     /// The directory of a session's files.

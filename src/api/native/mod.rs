@@ -19,6 +19,7 @@ mod keys;
 mod listing;
 mod models;
 mod new_turn;
+mod policies;
 mod questions;
 mod search;
 mod session_list;
@@ -58,6 +59,7 @@ pub(super) fn routes() -> Surface {
         .merge(tools::routes())
         .merge(models::routes())
         .merge(guard::routes())
+        .merge(policies::routes())
         .merge(health::routes())
         .merge(documents::routes())
 }

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::adopt::History;
 use super::sessions::{told, visible_state};
-use super::turns::busy;
+use super::turns::{busy, is_child};
 use super::{EngineError, Verdict, earlier};
 use crate::base::Timestamp;
 use crate::model::event::EventType;
@@ -56,6 +56,9 @@ impl Engine {
                 let Some(session) = rows.lock_session(id).await? else {
                     return Ok(Err(EngineError::NotFound("session")));
                 };
+                if session.lineage.is_some() {
+                    return Ok(Err(is_child()));
+                }
                 if let Some(active) = session.active_turn_id {
                     return Ok(Err(EngineError::Refused(busy(&mut rows, id, active).await?)));
                 }

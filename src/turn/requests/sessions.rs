@@ -7,7 +7,7 @@ use serde_json::json;
 use super::CreateSession;
 use super::adopt::History;
 use super::conditions::forbid_session;
-use super::turns::stop;
+use super::turns::{is_child, stop};
 use super::{EngineError, Verdict, earlier};
 use crate::base::Timestamp;
 use crate::model::audit::{AuditAction, Audited};
@@ -84,6 +84,7 @@ impl Engine {
             memory_block: None,
             cwd,
             node_id: None,
+            lineage: None,
             deleted_at: None,
         })
     }
@@ -198,6 +199,9 @@ impl Engine {
                 let Some(session) = rows.lock_session(id).await? else {
                     return Ok(Err(EngineError::NotFound("session")));
                 };
+                if session.lineage.is_some() {
+                    return Ok(Err(is_child()));
+                }
                 // What goes with it is more than its settings.
                 if let Some(refused) = forbid_session(&mut rows, id, Part::Whole).await? {
                     return Ok(Err(refused));
@@ -209,6 +213,7 @@ impl Engine {
                 rows.audit(&[deleted], now).await?;
                 let session = drop_queue(&mut rows, &engine, session).await?;
                 rows.hide_session(id, now).await?;
+                rows.hide_descendants(id, now).await?;
                 let Some(active) = session.active_turn_id else {
                     return Ok(Ok(()));
                 };

@@ -104,6 +104,7 @@ impl Tool for Fake {
             description: key.to_owned(),
             severity: Severity::High,
             span: Span { start: 0, end: 0 },
+            argv: Vec::new(),
         };
         if arguments["never"] == true {
             return Judged::Deny {
@@ -155,8 +156,10 @@ impl Game {
             turn: turn(&clock),
             calls: Vec::new(),
             approvals: Vec::new(),
+            risen: Vec::new(),
             questions: Vec::new(),
             budgets: Vec::new(),
+            queue_is_empty: false,
             memories: crate::model::memory::Memories::default(),
         };
         let mut game = Self {
@@ -186,6 +189,7 @@ impl Game {
             host: &self.bench.host,
             workspace: "/data/work".into(),
             grants: &self.grants,
+            policies: &[],
             rules: &self.rules,
         };
         let mut step = Step::new(&world, self.state.clone());
@@ -386,6 +390,14 @@ fn done(text: &str) -> Done {
 
 fn rules() -> Rules {
     Rules {
+        delegation: crate::turn::delegation::Delegation {
+            max_children: 3,
+            max_depth: 1,
+            orchestrators: true,
+            max_steps: 50,
+            timeout: None,
+            model: None,
+        },
         max_steps: 90,
         mode: ApprovalMode::Manual,
         on_ask: OnAsk::Wait,
@@ -424,6 +436,7 @@ fn session(clock: &Clock) -> SessionRecord {
         memory_block: None,
         cwd: None,
         node_id: None,
+        lineage: None,
         deleted_at: None,
     }
 }
