@@ -9,6 +9,7 @@ pub mod call;
 pub mod event;
 pub mod event_types;
 pub mod grant;
+pub mod guardrail;
 pub mod id;
 pub mod memory;
 pub mod message;

@@ -57,6 +57,8 @@ pub enum ProblemCode {
     UpstreamInvalidRequest,
     UpstreamError,
     ModelAnswerInvalid,
+    /// The turn repeated what does not work (`tool_loop_guardrails`).
+    ToolLoop,
     RecoveryExhausted,
     EnvironmentLost,
     TurnTimeout,
@@ -94,7 +96,8 @@ impl ProblemCode {
             | UpstreamContextTooLong
             | UpstreamInvalidRequest
             | UpstreamError
-            | ModelAnswerInvalid => 502,
+            | ModelAnswerInvalid
+            | ToolLoop => 502,
             StoreUnavailable | IssuerUnavailable | Draining | EnvironmentLost => 503,
             UpstreamTimeout | TurnTimeout => 504,
         }
@@ -152,6 +155,7 @@ impl ProblemCode {
             UpstreamInvalidRequest => "The model server rejected the request",
             UpstreamError => "The model server failed",
             ModelAnswerInvalid => "The model's answer cannot be used",
+            ToolLoop => "The turn went round in circles",
             RecoveryExhausted => "The turn could not be recovered",
             EnvironmentLost => "The session's environment is gone",
             TurnTimeout => "The turn exceeded its time",

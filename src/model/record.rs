@@ -10,6 +10,7 @@ use super::budget::BudgetGrant;
 use super::call::{CallStatus, Effect, ToolCall};
 use super::event::EventType;
 use super::grant::{Grant, GrantUse};
+use super::guardrail::Guardrail;
 use super::id::{ApprovalId, CallId, KeyId, MessageId, NodeId, ProcessId, SessionId, TenantId, TurnId};
 use super::memory::Target;
 use super::message::{FinishReason, Message, Part, Role};
@@ -55,7 +56,7 @@ pub struct SessionRecord {
 
 /// How far the model's side of a turn has come; kept with the turn so that a
 /// successor decides as its predecessor would have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Model calls whose answer is stored.
     pub steps: u32,
@@ -72,6 +73,12 @@ pub struct Progress {
     /// Budgets that a warning was given for, one bit each.
     #[serde(default)]
     pub warned: u16,
+    /// What tells whether the turn goes round in circles.
+    #[serde(default, skip_serializing_if = "Guardrail::is_empty")]
+    pub guardrail: Guardrail,
+    /// Why the turn ends, when it went round too often.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub halted: Option<String>,
     /// Changes of the memory that failed since it was full.
     #[serde(default)]
     pub memory_overflows: u32,

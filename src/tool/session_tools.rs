@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use utoipa::ToSchema;
 
-use super::Tool;
+use super::registry::Entry;
 
 /// A tool that the selection names and the session does not get.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -18,17 +18,18 @@ pub struct Absent {
 
 #[derive(Clone)]
 pub struct SessionTools {
-    offered: Vec<&'static dyn Tool>,
+    offered: Vec<Arc<Entry>>,
     absent: Vec<Absent>,
     definitions: Option<Arc<RawValue>>,
 }
 
 impl SessionTools {
     /// Tools are sorted by name, so that the definitions are byte-stable.
-    pub fn new(mut offered: Vec<&'static dyn Tool>, mut absent: Vec<Absent>) -> Self {
-        offered.sort_by_key(|tool| tool.spec().name);
+    pub fn new(mut offered: Vec<Arc<Entry>>, mut absent: Vec<Absent>) -> Self {
+        offered.sort_by(|a, b| a.name().cmp(b.name()));
         absent.sort_by(|a, b| a.name.cmp(&b.name));
-        let definitions: Vec<serde_json::Value> = offered.iter().map(|tool| definition(*tool)).collect();
+        let names: Vec<&str> = offered.iter().map(|tool| tool.name()).collect();
+        let definitions: Vec<serde_json::Value> = offered.iter().map(|tool| tool.definition(&names)).collect();
         // Values made of strings and maps always serialise.
         let definitions = if definitions.is_empty() {
             None
@@ -42,15 +43,16 @@ impl SessionTools {
         }
     }
 
-    pub fn get(&self, name: &str) -> Option<&'static dyn Tool> {
-        self.offered.iter().copied().find(|tool| tool.spec().name == name)
+    pub fn get(&self, name: &str) -> Option<&Arc<Entry>> {
+        let at = self.offered.binary_search_by(|tool| tool.name().cmp(name)).ok()?;
+        self.offered.get(at)
     }
 
-    pub fn names(&self) -> Vec<&'static str> {
-        self.offered.iter().map(|tool| tool.spec().name).collect()
+    pub fn names(&self) -> Vec<&str> {
+        self.offered.iter().map(|tool| tool.name()).collect()
     }
 
-    pub fn offered(&self) -> &[&'static dyn Tool] {
+    pub fn offered(&self) -> &[Arc<Entry>] {
         &self.offered
     }
 
@@ -62,12 +64,4 @@ impl SessionTools {
     pub fn definitions(&self) -> Option<Arc<RawValue>> {
         self.definitions.clone()
     }
-}
-
-fn definition(tool: &dyn Tool) -> serde_json::Value {
-    let spec = tool.spec();
-    serde_json::json!({
-        "type": "function",
-        "function": {"name": spec.name, "description": spec.description, "parameters": tool.parameters()},
-    })
 }

@@ -17,11 +17,12 @@ use super::admission::Ceilings;
 use super::state::State;
 use super::world::{Rules, World};
 use super::{owner, run};
-use crate::base::Clock;
+use crate::base::{Clock, Timestamp};
 use crate::live::hub::Hub;
 use crate::model::approval::{OnAsk, OnExpiry, Recovery};
 use crate::model::budget::{BudgetScope, BudgetUnit, Budgets};
 use crate::model::grant::Grant;
+use crate::model::guardrail;
 use crate::model::id::{NodeId, ProcessId, SessionId, TenantId, TurnId};
 use crate::model::memory::Limits;
 use crate::model::record::{SessionRecord, TurnRecord};
@@ -31,7 +32,8 @@ use crate::provider::Provider;
 use crate::provider::retry::Policy;
 use crate::store::Store;
 use crate::tool::Host;
-use crate::tool::registry::{Registry, Selection, UnknownToolset};
+use crate::tool::registry::live::Live;
+use crate::tool::registry::{KEPT, Registry, Selection, UnknownToolset};
 use crate::tool::session_tools::SessionTools;
 
 /// What the configuration says about turns.
@@ -54,6 +56,7 @@ pub struct Settings {
     pub allow_permanent: bool,
     pub allowlist: Vec<String>,
     pub budgets: Budgets,
+    pub guardrail: guardrail::Limits,
     pub prices: Prices,
     /// What prices and costs are in.
     pub currency: String,
@@ -77,8 +80,8 @@ struct Inner {
     /// takes the place of one that was used while the process lives on.
     stopping: Mutex<CancellationToken>,
     nudges: Nudges,
-    /// The tools of selections seen lately.
-    selections: Mutex<HashMap<String, Arc<SessionTools>>>,
+    /// The tools of selections seen lately, and when they were worked out.
+    selections: Mutex<HashMap<String, (Timestamp, Arc<SessionTools>)>>,
 }
 
 /// Selections kept; hosts use a handful, so a full map starts over.
@@ -100,7 +103,7 @@ pub struct Parts {
     pub clock: Clock,
     pub hub: Hub,
     pub host: Arc<Host>,
-    pub registry: Arc<Registry>,
+    pub tools: Arc<Live>,
     pub provider: Provider,
     pub settings: Settings,
     pub process: ProcessId,
@@ -157,8 +160,14 @@ impl Engine {
         &self.0.parts.host
     }
 
-    pub fn registry(&self) -> &Registry {
-        &self.0.parts.registry
+    /// The tools that this server and its plugins have.
+    pub fn tools(&self) -> &Live {
+        &self.0.parts.tools
+    }
+
+    /// Those of a tenant, as of now.
+    pub fn registry(&self, tenant: TenantId) -> Arc<Registry> {
+        self.0.parts.tools.of(tenant)
     }
 
     pub fn settings(&self) -> &Settings {
@@ -319,7 +328,7 @@ impl Engine {
             ceiling: turn.options.tool_ceiling.as_deref(),
         };
         Scene {
-            tools: self.selected(&selection),
+            tools: self.selected(session.tenant_id, &selection),
             rules: self.rules(session, turn),
             workspace: parts.host.workspace_path(session.tenant_id, session.session_id),
             elsewhere: self.is_elsewhere(session.node_id),
@@ -334,20 +343,23 @@ impl Engine {
 
     /// The tools of a selection: worked out once, since every commit of every
     /// turn asks for them.
-    fn selected(&self, selection: &Selection<'_>) -> Arc<SessionTools> {
-        let key = format!("{selection:?}");
-        let mut known = self.0.selections.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tools) = known.get(&key) {
+    fn selected(&self, tenant: TenantId, selection: &Selection<'_>) -> Arc<SessionTools> {
+        let (registry, now) = (self.registry(tenant), self.clock().now());
+        let key = format!("{} {selection:?}", registry.generation());
+        let known = || self.0.selections.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, tools)) = known().get(&key).filter(|(at, _)| now.since(*at) < KEPT) {
             return Arc::clone(tools);
         }
         // Names were checked when they were set; should a toolset be gone
-        // since, the turn has no tools rather than other ones.
-        let tools = self.0.parts.registry.select(selection, &self.0.parts.host);
+        // since, the turn has no tools rather than other ones. Checks run
+        // here, so no lock is held.
+        let tools = registry.select(selection, self.tools().offers(self.host()));
         let tools = Arc::new(tools.unwrap_or_else(|_| SessionTools::new(Vec::new(), Vec::new())));
+        let mut known = known();
         if MAX_SELECTIONS <= known.len() {
             known.clear();
         }
-        known.insert(key, Arc::clone(&tools));
+        known.insert(key, (now, Arc::clone(&tools)));
         tools
     }
 
@@ -380,6 +392,7 @@ impl Engine {
             allow_permanent: settings.allow_permanent,
             allowlist: settings.allowlist.clone(),
             budgets,
+            guardrail: settings.guardrail,
             memory: settings.memory,
         }
     }
@@ -404,13 +417,14 @@ impl Engine {
         session: &SessionRecord,
         ceiling: Option<&[String]>,
     ) -> Result<SessionTools, UnknownToolset> {
+        let registry = self.registry(session.tenant_id);
         let selection = Selection {
             presets: std::slice::from_ref(&session.preset),
             session: Some(&session.toolsets),
             turn: None,
             ceiling,
         };
-        self.0.parts.registry.select(&selection, &self.0.parts.host)
+        registry.select(&selection, self.tools().offers(self.host()))
     }
 
     /// The directory of a session's files.

@@ -8,6 +8,7 @@ use crate::base::{Clock, Id, Timestamp, id::Kind};
 use crate::model::approval::{OnAsk, OnExpiry, Recovery};
 use crate::model::budget::Budgets;
 use crate::model::grant::Grant;
+use crate::model::guardrail;
 use crate::model::id::{NodeId, ProcessId};
 use crate::model::memory::Limits;
 use crate::model::session::ApprovalMode;
@@ -30,6 +31,7 @@ pub struct Rules {
     /// Keys of findings and exact commands that need no asking.
     pub allowlist: Vec<String>,
     pub budgets: Budgets,
+    pub guardrail: guardrail::Limits,
     /// How long the lists of memory may be.
     pub memory: Limits,
 }

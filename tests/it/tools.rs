@@ -4,6 +4,7 @@
 mod checks;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -15,15 +16,17 @@ use hermes_server::model::event::EventBody;
 use hermes_server::model::id::{CallId, SessionId, TenantId, TurnId};
 use hermes_server::model::session::ToolsetSelection;
 use hermes_server::tool::budget::Budget;
-use hermes_server::tool::registry::{Registry, Selection};
-use hermes_server::tool::{Call, Done, Host, HostSettings, Judged, Place, Tool, dispatch, file_views};
+use hermes_server::tool::registry::live::Live;
+use hermes_server::tool::registry::{Entry, Registry, Selection};
+use hermes_server::tool::{Call, Done, Host, HostSettings, Judged, Place, dispatch, file_views};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 /// One session on a host of its own, its directory removed at the end.
 struct Bench {
     directory: PathBuf,
-    registry: Registry,
+    registry: Arc<Registry>,
+    live: Live,
     host: Arc<Host>,
     tenant: TenantId,
     session: SessionId,
@@ -38,6 +41,7 @@ impl Bench {
     async fn new() -> Self {
         let clock = Clock::system();
         let (tenant, session) = (TenantId::new(&clock), SessionId::new(&clock));
+        let live = Live::new(clock.clone(), BTreeMap::new());
         let directory = std::env::temp_dir().join(format!("hermes-tools-{session}"));
         let host = Host::open(HostSettings {
             deny: vec!["*forbidden-word*".to_owned()],
@@ -57,7 +61,8 @@ impl Bench {
         let writer = hub.write(session, TurnId::new(&clock), 0);
         Self {
             directory,
-            registry: Registry::collect(),
+            registry: live.shared(),
+            live,
             cwd: workspace.root().to_path_buf(),
             host: Arc::new(host),
             tenant,
@@ -89,8 +94,8 @@ impl Bench {
         }
     }
 
-    fn tool(&self, name: &str) -> &'static dyn Tool {
-        self.registry.get(name).unwrap()
+    fn tool(&self, name: &str) -> Arc<Entry> {
+        self.registry.get(name).unwrap().clone()
     }
 
     async fn run(&self, tool: &str, arguments: Value) -> Done {
@@ -155,7 +160,7 @@ async fn every_tool_runs_its_example() {
     let bench = Bench::new().await;
     assert!(bench.registry.all().len() >= 4);
     for tool in bench.registry.all() {
-        let name = tool.spec().name;
+        let name = tool.name();
         let place = Place {
             workspace: &bench.root(),
             cwd: &bench.cwd,
@@ -185,7 +190,10 @@ async fn a_session_is_offered_every_tool_this_machine_can_run() {
         session: Some(&session),
         ..Selection::default()
     };
-    let tools = bench.registry.select(&selection, &bench.host).unwrap();
+    let tools = bench
+        .registry
+        .select(&selection, bench.live.offers(&bench.host))
+        .unwrap();
     assert_eq!(tools.names(), ["read_file", "terminal", "todo", "write_file"]);
     assert!(
         tools

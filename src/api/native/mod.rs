@@ -26,6 +26,7 @@ mod stream_tokens;
 mod streams;
 mod tenant_streams;
 mod tools;
+mod toolsets;
 mod transfer;
 mod turns;
 mod usage;
@@ -50,6 +51,7 @@ pub(super) fn routes() -> Surface {
         .merge(keys::routes())
         .merge(audit::routes())
         .merge(tools::routes())
+        .merge(toolsets::routes())
         .merge(models::routes())
         .merge(guard::routes())
         .merge(health::routes())

@@ -7,6 +7,7 @@ mod budget;
 mod coercion;
 mod error_sanitise;
 mod file_access;
+mod guardrail;
 mod name_repair;
 mod parallel_segments;
 mod redaction;
@@ -28,6 +29,7 @@ pub const TABLE: &[(&str, Judge)] = &[
     ("coercion", coercion::judge),
     ("error_sanitise", error_sanitise::judge),
     ("file_access", file_access::judge),
+    ("guardrail", guardrail::judge),
     ("name_repair", name_repair::judge),
     ("parallel_segments", parallel_segments::judge),
     ("redaction", redaction::judge),
