@@ -275,6 +275,7 @@ fn settings(config: &Config) -> Settings {
             OnAsk::Deny => approval::OnAsk::Deny,
         },
         approval_timeout: config.approvals.timeout,
+        clarify_timeout: config.agent.clarify_timeout,
         on_expiry: match config.approvals.on_expiry {
             OnExpiry::Deny => approval::OnExpiry::Deny,
             OnExpiry::Halt => approval::OnExpiry::Halt,

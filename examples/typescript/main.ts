@@ -94,6 +94,10 @@ async function handle(event: Event): Promise<boolean> {
     case "reasoning.completed":
     case "tool_call.proposed":
     case "tool_call.output_delta":
+    case "question.asked":
+    case "question.answered":
+    case "question.expired":
+    case "question.cancelled":
     case "usage.updated":
     case "budget.warning":
     case "budget.exceeded":

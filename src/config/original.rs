@@ -28,7 +28,7 @@ pub(super) const MODEL: &[&str] = &[
 
 #[rustfmt::skip]
 pub(super) const AGENT: &[&str] = &[
-    "auto_recovery_cycles", "build_wait_timeout", "clarify_timeout", "coding_instructions", "cron_drain_timeout",
+    "auto_recovery_cycles", "build_wait_timeout", "coding_instructions", "cron_drain_timeout",
     "disabled_toolsets", "fast_auto_seconds", "gateway_auto_continue_freshness", "gateway_notify_interval",
     "gateway_timeout", "gateway_timeout_warning", "gateway_turn_lease_timeout", "image_input_mode",
     "max_verify_nudges", "personalities", "reasoning_effort", "reasoning_overrides", "restart_after_turn_timeout",

@@ -11,6 +11,7 @@ use super::id::{CallId, MessageId, SessionId, TurnId};
 use super::memory::Target;
 use super::message::Message;
 use super::problem::Problem;
+use super::question::Question;
 use super::session::Session;
 use super::turn::{SteerView, Turn, Usage};
 use crate::base::Timestamp;
@@ -72,6 +73,14 @@ pub enum EventType {
     ApprovalSuperseded,
     #[serde(rename = "approval.cancelled")]
     ApprovalCancelled,
+    #[serde(rename = "question.asked")]
+    QuestionAsked,
+    #[serde(rename = "question.answered")]
+    QuestionAnswered,
+    #[serde(rename = "question.expired")]
+    QuestionExpired,
+    #[serde(rename = "question.cancelled")]
+    QuestionCancelled,
     #[serde(rename = "usage.updated")]
     UsageUpdated,
     #[serde(rename = "budget.warning")]
@@ -117,6 +126,10 @@ impl EventType {
             Self::ApprovalExpired => "approval.expired",
             Self::ApprovalSuperseded => "approval.superseded",
             Self::ApprovalCancelled => "approval.cancelled",
+            Self::QuestionAsked => "question.asked",
+            Self::QuestionAnswered => "question.answered",
+            Self::QuestionExpired => "question.expired",
+            Self::QuestionCancelled => "question.cancelled",
             Self::UsageUpdated => "usage.updated",
             Self::BudgetWarning => "budget.warning",
             Self::BudgetExceeded => "budget.exceeded",
@@ -151,6 +164,10 @@ impl EventType {
 pub enum ResumeReason {
     /// A person decided, or the time to decide ran out.
     Decided,
+    /// A person answered a question, or the time to answer ran out.
+    Answered,
+    /// The client gave the results of calls that it carries out.
+    ToolResults,
     /// Its server stopped; another run took over.
     Recovered,
 }
@@ -211,6 +228,11 @@ pub struct OutputData {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ApprovalData {
     pub approval: Approval,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct QuestionData {
+    pub question: Question,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -323,6 +345,14 @@ pub enum EventBody {
     ApprovalSuperseded(ApprovalData),
     #[serde(rename = "approval.cancelled")]
     ApprovalCancelled(ApprovalData),
+    #[serde(rename = "question.asked")]
+    QuestionAsked(QuestionData),
+    #[serde(rename = "question.answered")]
+    QuestionAnswered(QuestionData),
+    #[serde(rename = "question.expired")]
+    QuestionExpired(QuestionData),
+    #[serde(rename = "question.cancelled")]
+    QuestionCancelled(QuestionData),
     #[serde(rename = "usage.updated")]
     UsageUpdated(UsageData),
     #[serde(rename = "budget.warning")]
@@ -384,6 +414,10 @@ impl EventBody {
             Self::ApprovalExpired(_) => "approval.expired",
             Self::ApprovalSuperseded(_) => "approval.superseded",
             Self::ApprovalCancelled(_) => "approval.cancelled",
+            Self::QuestionAsked(_) => "question.asked",
+            Self::QuestionAnswered(_) => "question.answered",
+            Self::QuestionExpired(_) => "question.expired",
+            Self::QuestionCancelled(_) => "question.cancelled",
             Self::UsageUpdated(_) => "usage.updated",
             Self::BudgetWarning(_) => "budget.warning",
             Self::BudgetExceeded(_) => "budget.exceeded",

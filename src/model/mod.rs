@@ -4,8 +4,10 @@
 
 pub mod approval;
 pub mod audit;
+pub mod background;
 pub mod budget;
 pub mod call;
+pub mod client_tool;
 pub mod event;
 pub mod event_types;
 pub mod grant;
@@ -17,6 +19,7 @@ pub mod pattern;
 pub mod precondition;
 pub mod principal;
 pub mod problem;
+pub mod question;
 pub mod record;
 pub mod sampling;
 pub mod search;

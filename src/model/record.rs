@@ -7,14 +7,16 @@ use serde::{Deserialize, Serialize};
 use super::approval::{Approval, ApprovalStatus, Decision};
 use super::audit::Audited;
 use super::budget::BudgetGrant;
-use super::call::{CallStatus, Effect, ToolCall};
+use super::call::{CallStatus, Effect, Execution, ToolCall};
+use super::client_tool::ClientTool;
 use super::event::EventType;
 use super::grant::{Grant, GrantUse};
 use super::guardrail::Guardrail;
-use super::id::{ApprovalId, CallId, KeyId, MessageId, NodeId, ProcessId, SessionId, TenantId, TurnId};
+use super::id::{ApprovalId, CallId, KeyId, MessageId, NodeId, ProcessId, QuestionId, SessionId, TenantId, TurnId};
 use super::memory::Target;
 use super::message::{FinishReason, Message, Part, Role};
 use super::problem::Problem;
+use super::question::{Question, QuestionAnswer, QuestionStatus};
 use super::sampling::Sampling;
 use super::session::{ApprovalPolicy, EnvironmentSpec, SessionStatus, ToolsetSelection};
 use super::turn::{CancelReason, Steer, StopReason, Turn, TurnOptions, TurnStatus, Usage};
@@ -35,6 +37,8 @@ pub struct SessionRecord {
     pub approvals: ApprovalPolicy,
     /// Of turns that say nothing else.
     pub sampling: Box<Sampling>,
+    /// Tools that the client carries out.
+    pub tools: Vec<ClientTool>,
     pub status: SessionStatus,
     pub head_seq: i64,
     pub next_position: i64,
@@ -249,6 +253,7 @@ pub struct CallRecord {
     /// The arguments as a person replaced them.
     pub edited: Option<serde_json::Value>,
     pub effect: Effect,
+    pub execution: Execution,
     pub segment: u32,
     /// Whether calls of the same segment run together.
     pub parallel: bool,
@@ -260,6 +265,11 @@ pub struct CallRecord {
 }
 
 impl CallRecord {
+    /// Whoever carries it out has it; it is neither run here nor decided on.
+    pub fn is_handed_over(&self) -> bool {
+        self.execution != Execution::Server && self.status == CallStatus::Waiting && self.started_at.is_some()
+    }
+
     /// What the tool is called with.
     pub fn effective_arguments(&self) -> &serde_json::Value {
         self.edited.as_ref().unwrap_or(&self.arguments)
@@ -274,6 +284,7 @@ impl CallRecord {
             name: self.name.clone(),
             arguments: self.effective_arguments().clone(),
             effect: self.effect,
+            execution: self.execution,
             status: self.status,
             result,
             exit_code: self.exit_code,
@@ -301,6 +312,14 @@ pub struct ApprovalUpdate {
     pub decision: Option<Decision>,
 }
 
+/// What becomes of a question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QuestionUpdate {
+    pub question_id: QuestionId,
+    pub status: QuestionStatus,
+    pub answer: Option<QuestionAnswer>,
+}
+
 /// Everything one transaction writes, as data: decided by pure code under the
 /// session's lock, carried out by the store in a few statements.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -317,6 +336,8 @@ pub struct Writes {
     pub calls: Vec<CallRecord>,
     pub new_approvals: Vec<Approval>,
     pub approvals: Vec<ApprovalUpdate>,
+    pub new_questions: Vec<Question>,
+    pub questions: Vec<QuestionUpdate>,
     pub new_grants: Vec<Grant>,
     pub used_grants: Vec<GrantUse>,
     pub audited: Vec<Audited>,
@@ -343,6 +364,8 @@ impl Writes {
         self.calls.extend(more.calls);
         self.new_approvals.extend(more.new_approvals);
         self.approvals.extend(more.approvals);
+        self.new_questions.extend(more.new_questions);
+        self.questions.extend(more.questions);
         self.new_grants.extend(more.new_grants);
         self.used_grants.extend(more.used_grants);
         self.audited.extend(more.audited);

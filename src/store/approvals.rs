@@ -7,7 +7,7 @@ use super::transcript::wire_name;
 use super::{Arg, Row, StoreError};
 use crate::base::Timestamp;
 use crate::model::approval::{Approval, ApprovalStatus};
-use crate::model::id::{ApprovalId, SessionId, TurnId};
+use crate::model::id::{ApprovalId, QuestionId, SessionId, TurnId};
 use crate::model::record::ApprovalUpdate;
 
 impl Rows<'_> {
@@ -44,8 +44,7 @@ impl Rows<'_> {
             wire_name(&approval.on_expiry)?,
             Arg::opt_json(approval.decision.as_ref())?,
         ];
-        self.conn.execute(SQL, &args).await?;
-        Ok(())
+        self.conn.later(SQL, &args).await
     }
 
     /// Settles a pending approval; `Lost` when it is not pending any more. An
@@ -170,12 +169,18 @@ pub(super) fn approval(row: &Row) -> Result<Approval, StoreError> {
     })
 }
 
-/// When the next pending approval expires, and whose it is.
+/// What expires next of all that waits for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DueItem {
+    Approval(ApprovalId),
+    Question(QuestionId),
+}
+
+/// When it expires, and whose it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
     pub tenant_id: crate::model::id::TenantId,
     pub session_id: SessionId,
-    pub turn_id: TurnId,
-    pub approval_id: ApprovalId,
+    pub item: DueItem,
     pub expires_at: Timestamp,
 }

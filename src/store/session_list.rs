@@ -82,7 +82,7 @@ impl Rows<'_> {
 /// `true` as 1, so its word is put back.
 const ON_SQLITE: &str = "
     select session_id, external_id, user_id, title, model, instructions, preset, toolsets, environment,
-        approvals, sampling, metadata, parent_session_id, parent_message_id, archived_at, status, head_seq,
+        approvals, sampling, tools, metadata, parent_session_id, parent_message_id, archived_at, status, head_seq,
         active_turn_id, usage, created_at, updated_at
     from session
     where tenant_id = $1 and user_id = coalesce($2, user_id) and deleted_at is null
@@ -98,7 +98,7 @@ const ON_SQLITE: &str = "
 
 const ON_POSTGRES: &str = "
     select session_id, external_id, user_id, title, model, instructions, preset, toolsets, environment,
-        approvals, sampling, metadata, parent_session_id, parent_message_id, archived_at, status, head_seq,
+        approvals, sampling, tools, metadata, parent_session_id, parent_message_id, archived_at, status, head_seq,
         active_turn_id, usage, created_at, updated_at
     from session
     where tenant_id = $1 and user_id = coalesce($2, user_id) and deleted_at is null

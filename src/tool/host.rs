@@ -17,6 +17,7 @@ use crate::environment::{
 use crate::guard::file_access::{Places, normalised};
 use crate::guard::globs::Globs;
 use crate::model::id::{SessionId, TenantId};
+use crate::tool::processes::Processes;
 
 /// What the server tells its tools at the start.
 #[derive(Clone, Debug)]
@@ -57,6 +58,7 @@ pub enum HostError {
 #[derive(Clone, Debug)]
 pub struct Host {
     environment: Environment,
+    processes: Processes,
     data_dir: PathBuf,
     /// Directories beside the workspace that tools may enter.
     further: Vec<PathBuf>,
@@ -96,6 +98,7 @@ impl Host {
         });
         Ok(Self {
             environment: Environment::Local(local.await),
+            processes: Processes::default(),
             data_dir,
             further: writable.into_iter().chain(readable).collect(),
             denied: Globs::new(&settings.deny).ok_or(HostError::Deny)?,
@@ -111,6 +114,11 @@ impl Host {
 
     pub fn environment(&self) -> &Environment {
         &self.environment
+    }
+
+    /// What runs in the background.
+    pub fn processes(&self) -> &Processes {
+        &self.processes
     }
 
     /// The backend as the guard names it.

@@ -4,10 +4,12 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use utoipa::ToSchema;
 
 use super::registry::Entry;
+use crate::model::client_tool::ClientTool;
 
 /// A tool that the selection names and the session does not get.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -16,9 +18,11 @@ pub struct Absent {
     pub reason: String,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct SessionTools {
     offered: Vec<Arc<Entry>>,
+    /// Those that the client carries out.
+    clients: Vec<ClientTool>,
     absent: Vec<Absent>,
     definitions: Option<Arc<RawValue>>,
 }
@@ -28,19 +32,25 @@ impl SessionTools {
     pub fn new(mut offered: Vec<Arc<Entry>>, mut absent: Vec<Absent>) -> Self {
         offered.sort_by(|a, b| a.name().cmp(b.name()));
         absent.sort_by(|a, b| a.name.cmp(&b.name));
-        let names: Vec<&str> = offered.iter().map(|tool| tool.name()).collect();
-        let definitions: Vec<serde_json::Value> = offered.iter().map(|tool| tool.definition(&names)).collect();
+        let mut tools = Self {
+            offered,
+            absent,
+            ..Self::default()
+        };
+        tools.define();
+        tools
+    }
+
+    fn define(&mut self) {
+        let names = self.names();
+        let own = self.offered.iter().map(|tool| tool.definition(&names));
+        let definitions: Vec<Value> = own.chain(self.clients.iter().map(ClientTool::definition)).collect();
         // Values made of strings and maps always serialise.
-        let definitions = if definitions.is_empty() {
+        self.definitions = if definitions.is_empty() {
             None
         } else {
             to_raw_value(&definitions).ok().map(Arc::from)
         };
-        Self {
-            offered,
-            absent,
-            definitions,
-        }
     }
 
     pub fn get(&self, name: &str) -> Option<&Arc<Entry>> {
@@ -48,8 +58,40 @@ impl SessionTools {
         self.offered.get(at)
     }
 
+    /// A tool that the client carries out.
+    pub fn client(&self, name: &str) -> Option<&ClientTool> {
+        self.clients.iter().find(|tool| tool.name() == name)
+    }
+
+    pub fn clients(&self) -> &[ClientTool] {
+        &self.clients
+    }
+
+    /// Whether the model may call a tool of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.get(name).is_some() || self.client(name).is_some()
+    }
+
+    /// JSON Schema of a tool's arguments.
+    pub fn parameters(&self, name: &str) -> Option<Value> {
+        let own = self.get(name).map(|tool| tool.schema().clone());
+        own.or_else(|| self.client(name).map(ClientTool::parameters))
+    }
+
     pub fn names(&self) -> Vec<&str> {
-        self.offered.iter().map(|tool| tool.name()).collect()
+        let own = self.offered.iter().map(|tool| tool.name());
+        own.chain(self.clients.iter().map(ClientTool::name)).collect()
+    }
+
+    /// The same with these tools of the client. One that has the name of a tool
+    /// of the server is left out.
+    pub fn and_clients(&self, clients: &[ClientTool]) -> Self {
+        let mut tools = self.clone();
+        let fresh = clients.iter().filter(|tool| self.get(tool.name()).is_none());
+        tools.clients = fresh.cloned().collect();
+        tools.clients.sort_by(|a, b| a.name().cmp(b.name()));
+        tools.define();
+        tools
     }
 
     pub fn offered(&self) -> &[Arc<Entry>] {

@@ -10,11 +10,12 @@ use super::step::Step;
 use crate::base::Timestamp;
 use crate::live::drafts::Item;
 use crate::live::hub::Pen;
+use crate::model::call::Execution;
 use crate::model::event::EventType;
 use crate::model::grant::Grant;
 use crate::model::id::{CallId, MessageId};
 use crate::model::memory::Memories;
-use crate::model::record::{NewEvent, SessionRecord, TurnRecord, Writes};
+use crate::model::record::{CallRecord, NewEvent, SessionRecord, TurnRecord, Writes};
 use crate::store::{Rows, StoreError};
 
 /// What one transaction left.
@@ -47,12 +48,19 @@ impl Carried {
 pub(super) async fn load(rows: &mut Rows<'_>, session: SessionRecord, turn: TurnRecord) -> Result<State, StoreError> {
     let calls = rows.batch(turn.turn_id).await?;
     let approvals = rows.approvals_of_turn(turn.turn_id).await?;
+    let asks = |call: &CallRecord| call.execution == Execution::Person && !call.status.is_settled();
+    let questions = match calls.iter().any(asks) {
+        true => rows.questions_of_turn(turn.turn_id).await?,
+        false => Vec::new(),
+    };
     Ok(State {
         session,
         turn,
         calls,
         approvals,
+        questions,
         budgets: Vec::new(),
+        queue_is_empty: false,
         memories: Memories::default(),
     })
 }
@@ -97,8 +105,13 @@ async fn carried(
     if state.turn.status.is_terminal() && state.session.active_turn_id.is_none() {
         promoted = promote(rows, engine, &mut state, &mut writes).await?;
     }
-    let mut asked = writes.new_approvals.iter();
-    let due = asked.any(|approval| approval.expires_at.is_some());
+    let mut asked = writes.new_approvals.iter().map(|approval| approval.expires_at);
+    let mut questions = writes.new_questions.iter().map(|question| question.expires_at);
+    let due = asked.any(|at| at.is_some()) || questions.any(|at| at.is_some());
+    // The owner's fence is the step in the row, which it raises by writing it.
+    if pen.is_some() && !writes.turns.iter().any(|turn| turn.turn_id == state.turn.turn_id) {
+        writes.turns.push(state.turn.clone());
+    }
     let first_seq = rows.apply(&mut state.session, &writes, now).await?;
     if let Some(pen) = pen {
         finish_drafts(pen, &writes, first_seq);
@@ -213,6 +226,7 @@ async fn promote(
     let released = released(&state.turn, &mut writes.new_turns).next().cloned();
     let head = match released {
         Some(head) => Some(head),
+        None if state.queue_is_empty => None,
         None => rows.queue_head(state.session.session_id).await?,
     };
     let Some(head) = head else { return Ok(None) };

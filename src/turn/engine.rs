@@ -21,6 +21,7 @@ use crate::base::{Clock, Timestamp};
 use crate::live::hub::Hub;
 use crate::model::approval::{OnAsk, OnExpiry, Recovery};
 use crate::model::budget::{BudgetScope, BudgetUnit, Budgets};
+use crate::model::client_tool::{self, ClientTool};
 use crate::model::grant::Grant;
 use crate::model::guardrail;
 use crate::model::id::{NodeId, ProcessId, SessionId, TenantId, TurnId};
@@ -51,6 +52,8 @@ pub struct Settings {
     pub on_ask: OnAsk,
     /// `None` waits for ever.
     pub approval_timeout: Option<Duration>,
+    /// `None` waits for ever.
+    pub clarify_timeout: Option<Duration>,
     pub on_expiry: OnExpiry,
     pub recovery: Recovery,
     pub allow_permanent: bool,
@@ -328,7 +331,11 @@ impl Engine {
             ceiling: turn.options.tool_ceiling.as_deref(),
         };
         Scene {
-            tools: self.selected(session.tenant_id, &selection),
+            tools: self.selected(
+                session.tenant_id,
+                &selection,
+                &client_tool::together(&session.tools, &turn.options.tools),
+            ),
             rules: self.rules(session, turn),
             workspace: parts.host.workspace_path(session.tenant_id, session.session_id),
             elsewhere: self.is_elsewhere(session.node_id),
@@ -343,9 +350,12 @@ impl Engine {
 
     /// The tools of a selection: worked out once, since every commit of every
     /// turn asks for them.
-    fn selected(&self, tenant: TenantId, selection: &Selection<'_>) -> Arc<SessionTools> {
+    fn selected(&self, tenant: TenantId, selection: &Selection<'_>, clients: &[ClientTool]) -> Arc<SessionTools> {
         let (registry, now) = (self.registry(tenant), self.clock().now());
-        let key = format!("{} {selection:?}", registry.generation());
+        let key = match clients {
+            [] => format!("{} {selection:?}", registry.generation()),
+            clients => format!("{} {selection:?} {clients:?}", registry.generation()),
+        };
         let known = || self.0.selections.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, tools)) = known().get(&key).filter(|(at, _)| now.since(*at) < KEPT) {
             return Arc::clone(tools);
@@ -354,7 +364,11 @@ impl Engine {
         // since, the turn has no tools rather than other ones. Checks run
         // here, so no lock is held.
         let tools = registry.select(selection, self.tools().offers(self.host()));
-        let tools = Arc::new(tools.unwrap_or_else(|_| SessionTools::new(Vec::new(), Vec::new())));
+        let tools = tools.unwrap_or_else(|_| SessionTools::new(Vec::new(), Vec::new()));
+        let tools = Arc::new(match clients {
+            [] => tools,
+            clients => tools.and_clients(clients),
+        });
         let mut known = known();
         if MAX_SELECTIONS <= known.len() {
             known.clear();
@@ -368,9 +382,7 @@ impl Engine {
         let policy = &session.approvals;
         let timeout = match policy.timeout_seconds {
             Some(seconds) => i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000),
-            None => settings
-                .approval_timeout
-                .map_or(0, |timeout| i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX)),
+            None => millis(settings.approval_timeout),
         };
         let limits = &turn.options.limits;
         let limit = limits.max_steps.unwrap_or(u32::MAX);
@@ -387,6 +399,7 @@ impl Engine {
                 .or(policy.on_ask)
                 .unwrap_or(settings.on_ask),
             approval_timeout_ms: timeout,
+            clarify_timeout_ms: millis(settings.clarify_timeout),
             on_expiry: policy.on_expiry.unwrap_or(settings.on_expiry),
             recovery: policy.recovery.unwrap_or(settings.recovery),
             allow_permanent: settings.allow_permanent,
@@ -424,11 +437,17 @@ impl Engine {
             turn: None,
             ceiling,
         };
-        registry.select(&selection, self.tools().offers(self.host()))
+        let tools = registry.select(&selection, self.tools().offers(self.host()))?;
+        Ok(tools.and_clients(&session.tools))
     }
 
     /// The directory of a session's files.
     pub fn workspace_path(&self, tenant: TenantId, session: SessionId) -> std::path::PathBuf {
         self.0.parts.host.workspace_path(tenant, session)
     }
+}
+
+/// 0 is never.
+fn millis(timeout: Option<Duration>) -> i64 {
+    timeout.map_or(0, |timeout| i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX))
 }

@@ -25,6 +25,8 @@ pub struct Rules {
     pub on_ask: OnAsk,
     /// Milliseconds until a pending approval expires; 0 is never.
     pub approval_timeout_ms: i64,
+    /// Milliseconds until a question to a person expires; 0 is never.
+    pub clarify_timeout_ms: i64,
     pub on_expiry: OnExpiry,
     pub recovery: Recovery,
     pub allow_permanent: bool,

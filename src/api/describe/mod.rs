@@ -52,7 +52,7 @@ const fn tag(name: &'static str, about: &'static str, writing: Scope) -> Tag {
     }
 }
 
-const TAGS: [Tag; 11] = [
+const TAGS: [Tag; 12] = [
     tag(
         "sessions",
         "Conversations with their settings, messages and events.",
@@ -67,6 +67,11 @@ const TAGS: [Tag; 11] = [
         "approvals",
         "What waits for a person, and the answers.",
         Scope::ApprovalsDecide,
+    ),
+    tag(
+        "questions",
+        "What the model asks a person, and the answers.",
+        Scope::TurnsWrite,
     ),
     tag(
         "grants",

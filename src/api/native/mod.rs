@@ -18,6 +18,7 @@ mod keys;
 mod listing;
 mod models;
 mod new_turn;
+mod questions;
 mod search;
 mod session_list;
 mod sessions;
@@ -25,6 +26,7 @@ mod stream_filter;
 mod stream_tokens;
 mod streams;
 mod tenant_streams;
+mod tool_results;
 mod tools;
 mod toolsets;
 mod transfer;
@@ -46,6 +48,8 @@ pub(super) fn routes() -> Surface {
         .merge(turns::routes())
         .merge(approvals::routes())
         .merge(decisions::routes())
+        .merge(questions::routes())
+        .merge(tool_results::routes())
         .merge(grants::routes())
         .merge(usage::routes())
         .merge(keys::routes())

@@ -14,6 +14,7 @@ use crate::api::failure::Failure;
 use crate::api::path::InPath;
 use crate::api::payload::Payload;
 use crate::api::state::ApiState;
+use crate::model::client_tool::ClientTool;
 use crate::model::id::SessionId;
 use crate::model::principal::Scope;
 use crate::model::problem::Problem;
@@ -59,6 +60,10 @@ pub(super) struct NewSession {
     reasoning_effort: Option<ReasoningEffort>,
     tool_choice: Option<ToolChoice>,
     response_format: Option<ResponseFormat>,
+    /// Tools that you carry out: a call to one waits for its result at
+    /// `POST /v1/sessions/{id}/tool-results`.
+    #[schema(max_items = 128)]
+    tools: Vec<ClientTool>,
     #[schema(value_type = Object)]
     metadata: Metadata,
 }
@@ -106,6 +111,10 @@ pub(super) struct SessionChanges {
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Option<ResponseFormat>)]
     response_format: Option<Option<ResponseFormat>>,
+    /// Replaces all of them.
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Vec<ClientTool>, max_items = 128)]
+    tools: Option<Vec<ClientTool>>,
     /// Replaces the whole metadata.
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Object)]
@@ -123,6 +132,7 @@ impl NewSession {
         bounds::environment(&self.environment)?;
         bounds::metadata(&self.metadata)?;
         bounds::toolsets(&self.toolsets)?;
+        bounds::tools(&self.tools)?;
         let sampling = Sampling {
             temperature: self.temperature,
             top_p: self.top_p,
@@ -154,6 +164,7 @@ impl NewSession {
             environment: self.environment,
             approvals: self.approvals,
             sampling,
+            tools: self.tools,
             metadata: self.metadata,
         })
     }
@@ -174,6 +185,7 @@ impl SessionChanges {
         if let Some(toolsets) = &self.toolsets {
             bounds::toolsets(toolsets)?;
         }
+        bounds::tools(self.tools.as_deref().unwrap_or_default())?;
         let sampling = SamplingChanges {
             temperature: self.temperature,
             top_p: self.top_p,
@@ -185,6 +197,7 @@ impl SessionChanges {
         answers::check(&sampling.clone().applied(&Sampling::default()))?;
         Ok(SessionPatch {
             sampling,
+            tools: self.tools,
             title: self.title,
             external_id: self.external_id,
             model: self.model,

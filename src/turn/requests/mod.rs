@@ -11,10 +11,12 @@ mod budgets;
 mod conditions;
 mod fork;
 mod import;
+mod questions;
 mod queue;
 mod sessions;
 mod steer;
 mod supersede;
+mod tool_results;
 mod turns;
 
 pub use batch::{BatchOutcome, BatchRequest};
@@ -25,6 +27,7 @@ use super::commit::Carried;
 use super::engine::Engine;
 use super::state::State;
 use crate::model::approval::Choice;
+use crate::model::client_tool::ClientTool;
 use crate::model::grant::GrantLimits;
 use crate::model::id::TenantId;
 use crate::model::message::Part;
@@ -60,6 +63,7 @@ pub struct CreateSession {
     pub environment: EnvironmentSpec,
     pub approvals: ApprovalPolicy,
     pub sampling: Sampling,
+    pub tools: Vec<ClientTool>,
     pub metadata: Metadata,
 }
 

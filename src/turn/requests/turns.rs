@@ -11,6 +11,7 @@ use crate::model::approval::ApprovalStatus;
 use crate::model::id::{ApprovalId, SessionId, TenantId, TurnId};
 use crate::model::problem::{Problem, ProblemCode};
 use crate::model::record::{SessionRecord, TurnRecord};
+use crate::model::session::RequiredAction;
 use crate::model::turn::{CancelReason, OnBusy, StopReason, Turn, TurnStatus};
 use crate::store::{Rows, Scope, StoreError};
 use crate::turn::admission::{Slot, admit};
@@ -52,6 +53,9 @@ impl Engine {
                 let Some(session) = rows.lock_session(session_id).await? else {
                     return Ok(Err(EngineError::NotFound("session")));
                 };
+                if let Err(refused) = engine.are_free(session.tenant_id, &turn.options.tools) {
+                    return Ok(Err(refused));
+                }
                 *turn.options.sampling = std::mem::take(&mut *turn.options.sampling).or(&session.sampling);
                 if let Err(refused) = is_choice_of(&engine.scene(&session, &turn).tools, &turn.options.sampling) {
                     return Ok(Err(refused));
@@ -70,7 +74,11 @@ impl Engine {
                     Ok(slot) => slot,
                     Err(full) => return Ok(Err(EngineError::Refused(full))),
                 };
-                let state = State::fresh(session, turn);
+                // Behind no active turn nothing waits.
+                let state = State {
+                    queue_is_empty: true,
+                    ..State::fresh(session, turn)
+                };
                 let carried =
                     commit::carry_out_callless(&mut rows, &engine, state, None, |step| step.begin_new()).await?;
                 rows.remember(&id).await?;
@@ -312,13 +320,19 @@ async fn busy(
                 .approvals(Some(session.session_id), Some(ApprovalStatus::Pending), None, 200)
                 .await?;
             let ids: Vec<ApprovalId> = pending.iter().map(|approval| approval.id).collect();
-            let detail = if ids.is_empty() {
+            let own = session.session_id;
+            let waits = rows.required_actions(own, own).await?;
+            let waits: Vec<RequiredAction> = waits.into_iter().map(|(_, action)| action).collect();
+            let detail = if ids.is_empty() && !waits.is_empty() {
+                "a turn of this session waits: give what `required_actions` in `context` names, cancel the turn, or \
+                 send `on_busy: enqueue`"
+            } else if ids.is_empty() {
                 "a turn of this session is running: wait for it, cancel it, or send `on_busy: enqueue`"
             } else {
                 "a turn of this session waits for approvals: a message is no decision; answer each at \
                  POST /v1/approvals/{id}/decision, cancel the turn, or send `on_busy: enqueue`"
             };
-            let context = json!({"turn_id": active, "pending_approval_ids": ids});
+            let context = json!({"turn_id": active, "pending_approval_ids": ids, "required_actions": waits});
             Ok(Some(
                 Problem::new(ProblemCode::SessionBusy, detail).with_context(context),
             ))

@@ -86,6 +86,14 @@ impl Step<'_> {
     }
 
     fn run(&mut self, id: CallId) {
+        let call = self.state.call(id);
+        match call.and_then(|call| self.waits_for(call)) {
+            None => {}
+            Some(Ok(park)) => return self.hand_over(id, park),
+            Some(Err(text)) => {
+                return self.settle_call(id, CallStatus::Failed, EventType::ToolCallCompleted, text);
+            }
+        }
         self.mark(id, CallStatus::Running);
         self.push_call_event(EventType::ToolCallStarted, id);
     }
@@ -94,6 +102,10 @@ impl Step<'_> {
         let Some(call) = self.state.call(id) else {
             return Gate::denied(refusal("the call is unknown", None));
         };
+        // What the client does is its own business.
+        if self.world.tools.client(&call.name).is_some() {
+            return Gate::Run;
+        }
         // Offered to this turn or not: what the model calls is checked, not what
         // it was told.
         let Some(tool) = self.world.tools.get(&call.name) else {
@@ -236,8 +248,12 @@ impl Step<'_> {
 
     /// Until when somebody may answer what is asked now.
     pub(super) fn expiry(&self) -> Option<Timestamp> {
-        let timeout = self.world.rules.approval_timeout_ms;
-        (timeout != 0).then(|| Timestamp(self.world.now.0.saturating_add(timeout)))
+        self.until(self.world.rules.approval_timeout_ms)
+    }
+
+    /// The instant after so many milliseconds; 0 is never.
+    pub(super) fn until(&self, timeout_ms: i64) -> Option<Timestamp> {
+        (timeout_ms != 0).then(|| Timestamp(self.world.now.0.saturating_add(timeout_ms)))
     }
 
     /// Asks a person about a call, and lets it wait.

@@ -7,6 +7,7 @@ mod cases;
 mod circles;
 mod edits;
 mod next;
+mod parked;
 mod properties;
 
 use std::collections::HashMap;
@@ -156,7 +157,9 @@ impl Game {
             turn: turn(&clock),
             calls: Vec::new(),
             approvals: Vec::new(),
+            questions: Vec::new(),
             budgets: Vec::new(),
+            queue_is_empty: false,
             memories: crate::model::memory::Memories::default(),
         };
         let mut game = Self {
@@ -268,10 +271,11 @@ impl Game {
                 .state
                 .pending()
                 .any(|approval| approval.tool_call_id == Some(call.call_id));
+            let waits = waits || call.is_handed_over();
             assert_eq!(waits, call.status == CallStatus::Waiting, "{call:?}");
         }
         let runs = calls.iter().any(|call| call.status == CallStatus::Running);
-        let pends = self.state.pending().next().is_some();
+        let pends = !self.state.required_actions().is_empty();
         match turn.status {
             TurnStatus::Waiting => assert!(pends && !runs && turn.owner.is_none()),
             // Begun or woken while draining: for another process.
@@ -391,6 +395,7 @@ fn rules() -> Rules {
         max_steps: 90,
         mode: ApprovalMode::Manual,
         on_ask: OnAsk::Wait,
+        clarify_timeout_ms: 0,
         approval_timeout_ms: 0,
         on_expiry: OnExpiry::Deny,
         recovery: Recovery::Tell,
@@ -414,6 +419,7 @@ fn session(clock: &Clock) -> SessionRecord {
         environment: EnvironmentSpec::default(),
         approvals: ApprovalPolicy::default(),
         sampling: Box::default(),
+        tools: Vec::new(),
         status: SessionStatus::Idle,
         head_seq: 0,
         next_position: 0,
