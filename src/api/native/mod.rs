@@ -30,6 +30,7 @@ mod streams;
 mod tenant_streams;
 mod tool_results;
 mod tools;
+mod toolsets;
 mod transfer;
 mod turns;
 mod usage;
@@ -57,6 +58,7 @@ pub(super) fn routes() -> Surface {
         .merge(keys::routes())
         .merge(audit::routes())
         .merge(tools::routes())
+        .merge(toolsets::routes())
         .merge(models::routes())
         .merge(guard::routes())
         .merge(policies::routes())
