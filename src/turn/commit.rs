@@ -15,7 +15,7 @@ use crate::model::event::EventType;
 use crate::model::grant::Grant;
 use crate::model::id::{CallId, MessageId};
 use crate::model::memory::Memories;
-use crate::model::record::{CallRecord, NewEvent, SessionRecord, TurnRecord, Writes};
+use crate::model::record::{CallRecord, MessageRecord, NewEvent, SessionRecord, TurnRecord, Writes};
 use crate::store::{Rows, StoreError};
 
 /// What one transaction left.
@@ -26,6 +26,8 @@ pub(super) struct Carried {
     pub promoted: Option<State>,
     /// The number of the first event.
     pub first_seq: i64,
+    /// Messages that it stored.
+    pub said: Vec<MessageRecord>,
     /// An approval that expires may have been asked.
     pub due: bool,
 }
@@ -123,6 +125,7 @@ async fn carried(
         state,
         promoted,
         first_seq,
+        said: writes.messages,
         due,
     })
 }

@@ -16,9 +16,10 @@ use crate::live::hub::Writer;
 use crate::model::call::CallStatus;
 use crate::model::id::{CallId, MessageId, TenantId};
 use crate::model::problem::{Problem, ProblemCode};
+use crate::model::record::{MessageRecord, TurnRecord};
 use crate::model::turn::StopReason;
 use crate::model::usage::Spent;
-use crate::store::{Scope, StoreError};
+use crate::store::{BellReceiver, Fence, Rows, Scope, StoreError};
 use crate::tool::Done;
 
 /// Pause between two tries of a commit while the store is away.
@@ -33,6 +34,16 @@ pub(super) struct Owned {
     pub stopping: CancellationToken,
     /// How the turn must end once what still runs of it is stopped.
     pub doomed: Option<Outcome>,
+    /// Until its task begins.
+    pub opening: Option<Opening>,
+}
+
+/// What the owner of a turn that began just now need not ask for.
+pub(super) struct Opening {
+    /// Listens since before the turn was there.
+    pub bell: BellReceiver,
+    /// All that was said in the session, where the turn is its first.
+    pub said: Option<Vec<MessageRecord>>,
 }
 
 /// The turn is not this task's any more: somebody else went on with it, it is
@@ -172,7 +183,7 @@ impl Change {
 
 impl Owned {
     /// Begins the drafts of a turn that was claimed with the record `state`.
-    pub(super) fn new(engine: &Engine, tenant: TenantId, state: State) -> Self {
+    pub(super) fn new(engine: &Engine, tenant: TenantId, state: State, opening: Option<Opening>) -> Self {
         let session = state.session.session_id;
         // Everything up to the claim is committed, so any later number serves.
         let drafts = engine.hub().write(session, state.turn.turn_id, state.session.head_seq);
@@ -183,6 +194,7 @@ impl Owned {
             drafts,
             stopping: engine.stopping(),
             doomed: None,
+            opening,
         }
     }
 
@@ -245,21 +257,11 @@ impl Owned {
         self.scope
             .write(change.label(), move |mut rows| {
                 Box::pin(async move {
-                    let session = rows.lock_session_even_deleted(known.session.session_id).await?;
-                    let session = session.ok_or(StoreError::Lost)?;
-                    let (epoch, step) = (known.turn.epoch, known.turn.step);
-                    let turn = rows
-                        .fence_turn(known.turn.turn_id, epoch, step)
-                        .await?
-                        .ok_or(StoreError::Lost)?;
-                    let cancelled = turn.cancel_reason;
-                    // What others appended since is applied before anything is
-                    // decided: their decisions stand in the rows.
-                    let state = if session.head_seq == known.session.head_seq {
-                        State { session, turn, ..known }
-                    } else {
-                        commit::load(&mut rows, session, turn).await?
-                    };
+                    let (session, turn) = (known.session.session_id, known.turn.turn_id);
+                    let fence = rows.fence(session, turn, (known.turn.epoch, known.turn.step)).await?;
+                    let fence = fence.ok_or(StoreError::Lost)?;
+                    let cancelled = fence.cancel_reason;
+                    let state = behind(&mut rows, known, fence).await?;
                     let change = match cancelled {
                         // Whoever runs them sees the cancel next.
                         Some(_) if change.leaves_running(&state) => change.keeping(),
@@ -315,6 +317,7 @@ impl Owned {
         let promoted = self.promoted(engine, &now).await?;
         Ok(Some(Carried {
             first_seq: now.session.head_seq,
+            said: Vec::new(),
             state: now,
             promoted,
             due: true,
@@ -345,7 +348,7 @@ impl Owned {
     fn accept(&mut self, engine: &Engine, carried: Carried) -> Result<(), Gone> {
         carried.wake(engine);
         if let Some(promoted) = carried.promoted.filter(|state| state.turn.owner.is_some()) {
-            engine.spawn(self.tenant, promoted);
+            engine.spawn(self.tenant, promoted, None);
         }
         self.knows(carried.state);
         Ok(())
@@ -356,6 +359,30 @@ impl Owned {
         self.drafts.reached(state.session.head_seq);
         self.state = state;
     }
+}
+
+/// The record behind the fence, in the turn's next step. What others appended
+/// since is applied before anything is decided: their decisions stand in the
+/// rows. Where nothing was appended nothing else changed.
+async fn behind(rows: &mut Rows<'_>, known: State, fence: Fence) -> Result<State, StoreError> {
+    let next = known.turn.step + 1;
+    if fence.head_seq == known.session.head_seq {
+        let (
+            mut state,
+            Fence {
+                deleted_at,
+                cancel_reason,
+                ..
+            },
+        ) = (known, fence);
+        state.session.deleted_at = deleted_at;
+        (state.turn.step, state.turn.cancel_reason) = (next, cancel_reason);
+        return Ok(state);
+    }
+    let (id, turn) = (known.session.session_id, known.turn.turn_id);
+    let session = rows.session_record_even_deleted(id).await?.ok_or(StoreError::Lost)?;
+    let turn = rows.turn(id, turn).await?.ok_or(StoreError::Lost)?;
+    commit::load(rows, session, TurnRecord { step: next, ..turn }).await
 }
 
 pub(super) fn cancel_outcome() -> Outcome {

@@ -25,6 +25,7 @@ pub use import::ImportSession;
 
 use super::commit::Carried;
 use super::engine::Engine;
+use super::owner::Opening;
 use super::state::State;
 use crate::model::approval::Choice;
 use crate::model::client_tool::ClientTool;
@@ -126,18 +127,24 @@ pub async fn earlier(rows: &mut Rows<'_>) -> Result<Option<EngineError>, StoreEr
 
 impl Engine {
     /// Runs what a transaction of this process has just claimed.
-    pub(super) fn spawn_own(&self, tenant: TenantId, mut carried: Carried) {
+    pub(super) fn spawn_own(&self, tenant: TenantId, carried: Carried) {
+        self.spawn_begun(tenant, carried, None);
+    }
+
+    /// As [`Engine::spawn_own`], for a turn of which its maker knows more than
+    /// the record.
+    pub(super) fn spawn_begun(&self, tenant: TenantId, mut carried: Carried, opening: Option<Opening>) {
         carried.wake(self);
         if let Some(promoted) = carried.promoted.take() {
-            self.spawn_if_ours(tenant, promoted);
+            self.spawn_if_ours(tenant, promoted, None);
         }
-        self.spawn_if_ours(tenant, carried.state);
+        self.spawn_if_ours(tenant, carried.state, opening);
     }
 
     pub(super) fn spawn_promoted(&self, tenant: TenantId, mut carried: Carried) {
         carried.wake(self);
         if let Some(promoted) = carried.promoted.take() {
-            self.spawn_if_ours(tenant, promoted);
+            self.spawn_if_ours(tenant, promoted, None);
         }
     }
 
@@ -152,9 +159,9 @@ impl Engine {
         }
     }
 
-    fn spawn_if_ours(&self, tenant: TenantId, state: State) {
+    fn spawn_if_ours(&self, tenant: TenantId, state: State, opening: Option<Opening>) {
         if state.turn.status == TurnStatus::Running && state.turn.owner == Some(self.process()) {
-            self.spawn(tenant, state);
+            self.spawn(tenant, state, opening);
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::turn::admission::{Slot, admit};
 use crate::turn::commit::{self, Carried};
 use crate::turn::engine::Engine;
 use crate::turn::next::Outcome;
+use crate::turn::owner::Opening;
 use crate::turn::state::State;
 
 /// Turns that may wait behind the active one.
@@ -39,6 +40,8 @@ impl Engine {
             return Err(EngineError::Refused(problem));
         }
         let engine = self.clone();
+        // Who owns the turn hears whatever comes after its beginning.
+        let bell = self.store().bell().subscribe(session_id);
         let id = TurnId::new(self.clock());
         let (on_busy, now) = (new.on_busy, self.clock().now());
         let mut turn = TurnRecord {
@@ -95,7 +98,11 @@ impl Engine {
             created => created??,
         };
         if made.begun {
-            self.spawn_own(scope.tenant(), made.carried);
+            let mut carried = made.carried;
+            let said = std::mem::take(&mut carried.said);
+            let is_first = said.first().is_some_and(|message| message.position == 0);
+            let said = is_first.then_some(said);
+            self.spawn_begun(scope.tenant(), carried, Some(Opening { bell, said }));
         } else {
             self.spawn_promoted(scope.tenant(), made.carried);
         }
@@ -379,6 +386,7 @@ pub(super) async fn stop(
                 state,
                 promoted: None,
                 first_seq: head,
+                said: Vec::new(),
                 due: false,
             })
         }
@@ -388,6 +396,7 @@ pub(super) async fn stop(
                 state,
                 promoted: None,
                 first_seq: head,
+                said: Vec::new(),
                 due: false,
             })
         }
