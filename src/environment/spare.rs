@@ -27,14 +27,14 @@ impl Spares {
                 return Ok(spare);
             }
         }
-        Run::start(program, confinement)
+        Run::start(program, confinement, false)
     }
 
     /// Starts what is missing, for the commands after the present one.
     pub(super) fn refill(&self, program: &Path, confinement: &Confinement) {
         while is_common(confinement.mechanism) && self.kept().len() < KEPT {
             // Whoever needs one will be told why there is none.
-            let Ok(spare) = Run::start(program, confinement) else {
+            let Ok(spare) = Run::start(program, confinement, false) else {
                 return;
             };
             self.kept().push(spare);

@@ -8,6 +8,7 @@ use super::approval::Approval;
 use super::budget::Budget;
 use super::call::ToolCall;
 use super::id::{CallId, MessageId, SessionId, TurnId};
+use super::lineage::Subagent;
 use super::memory::Target;
 use super::message::Message;
 use super::problem::Problem;
@@ -81,6 +82,10 @@ pub enum EventType {
     QuestionExpired,
     #[serde(rename = "question.cancelled")]
     QuestionCancelled,
+    #[serde(rename = "subagent.started")]
+    SubagentStarted,
+    #[serde(rename = "subagent.completed")]
+    SubagentCompleted,
     #[serde(rename = "usage.updated")]
     UsageUpdated,
     #[serde(rename = "budget.warning")]
@@ -130,6 +135,8 @@ impl EventType {
             Self::QuestionAnswered => "question.answered",
             Self::QuestionExpired => "question.expired",
             Self::QuestionCancelled => "question.cancelled",
+            Self::SubagentStarted => "subagent.started",
+            Self::SubagentCompleted => "subagent.completed",
             Self::UsageUpdated => "usage.updated",
             Self::BudgetWarning => "budget.warning",
             Self::BudgetExceeded => "budget.exceeded",
@@ -166,6 +173,8 @@ pub enum ResumeReason {
     Decided,
     /// A person answered a question, or the time to answer ran out.
     Answered,
+    /// Delegated work is done.
+    Children,
     /// The client gave the results of calls that it carries out.
     ToolResults,
     /// Its server stopped; another run took over.
@@ -233,6 +242,11 @@ pub struct ApprovalData {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct QuestionData {
     pub question: Question,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SubagentData {
+    pub subagent: Subagent,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -353,6 +367,10 @@ pub enum EventBody {
     QuestionExpired(QuestionData),
     #[serde(rename = "question.cancelled")]
     QuestionCancelled(QuestionData),
+    #[serde(rename = "subagent.started")]
+    SubagentStarted(SubagentData),
+    #[serde(rename = "subagent.completed")]
+    SubagentCompleted(SubagentData),
     #[serde(rename = "usage.updated")]
     UsageUpdated(UsageData),
     #[serde(rename = "budget.warning")]
@@ -418,6 +436,8 @@ impl EventBody {
             Self::QuestionAnswered(_) => "question.answered",
             Self::QuestionExpired(_) => "question.expired",
             Self::QuestionCancelled(_) => "question.cancelled",
+            Self::SubagentStarted(_) => "subagent.started",
+            Self::SubagentCompleted(_) => "subagent.completed",
             Self::UsageUpdated(_) => "usage.updated",
             Self::BudgetWarning(_) => "budget.warning",
             Self::BudgetExceeded(_) => "budget.exceeded",

@@ -25,6 +25,9 @@ pub mod kinds {
     pub struct Key;
     #[derive(Debug)]
     pub struct Process;
+    /// A process in the background of a session.
+    #[derive(Debug)]
+    pub struct Background;
     #[derive(Debug)]
     pub struct Node;
     #[derive(Debug)]
@@ -64,6 +67,9 @@ impl Kind for kinds::Key {
 impl Kind for kinds::Process {
     const PREFIX: &'static str = "proc";
 }
+impl Kind for kinds::Background {
+    const PREFIX: &'static str = "proc";
+}
 impl Kind for kinds::Node {
     const PREFIX: &'static str = "node";
 }
@@ -88,6 +94,8 @@ pub type GrantId = Id<kinds::Grant>;
 pub type KeyId = Id<kinds::Key>;
 /// One run of the server.
 pub type ProcessId = Id<kinds::Process>;
+/// A process in the background of a session.
+pub type BackgroundId = Id<kinds::Background>;
 /// One data directory; outlives the processes that open it one after another.
 pub type NodeId = Id<kinds::Node>;
 pub type AuditId = Id<kinds::Audit>;

@@ -20,6 +20,7 @@ pub enum ProblemCode {
     MethodNotAllowed,
     NotAcceptable,
     SessionBusy,
+    SessionIsChild,
     TurnNotActive,
     ExternalIdTaken,
     ApprovalResolved,
@@ -60,6 +61,8 @@ pub enum ProblemCode {
     UpstreamInvalidRequest,
     UpstreamError,
     ModelAnswerInvalid,
+    /// The turn repeated what does not work (`tool_loop_guardrails`).
+    ToolLoop,
     RecoveryExhausted,
     EnvironmentLost,
     TurnTimeout,
@@ -77,8 +80,8 @@ impl ProblemCode {
             MethodNotAllowed => 405,
             NotAcceptable => 406,
             RequestTimeout => 408,
-            SessionBusy | TurnNotActive | ExternalIdTaken | ApprovalResolved | ApprovalExpired | ApprovalStale
-            | QuestionResolved | ToolCallNotWaiting | ToolCallSettled | IdempotencyInFlight => 409,
+            SessionBusy | SessionIsChild | TurnNotActive | ExternalIdTaken | ApprovalResolved | ApprovalExpired
+            | ApprovalStale | QuestionResolved | ToolCallNotWaiting | ToolCallSettled | IdempotencyInFlight => 409,
             PreconditionFailed => 412,
             PayloadTooLarge => 413,
             UnsupportedMediaType => 415,
@@ -97,7 +100,8 @@ impl ProblemCode {
             | UpstreamContextTooLong
             | UpstreamInvalidRequest
             | UpstreamError
-            | ModelAnswerInvalid => 502,
+            | ModelAnswerInvalid
+            | ToolLoop => 502,
             StoreUnavailable | IssuerUnavailable | Draining | EnvironmentLost => 503,
             UpstreamTimeout | TurnTimeout => 504,
         }
@@ -118,6 +122,7 @@ impl ProblemCode {
             MethodNotAllowed => "The method is not allowed here",
             NotAcceptable => "No acceptable representation",
             SessionBusy => "The session is busy",
+            SessionIsChild => "The session does delegated work",
             TurnNotActive => "The turn has ended or is being cancelled",
             ExternalIdTaken => "The external id is in use",
             ApprovalResolved => "The approval was decided already",
@@ -158,6 +163,7 @@ impl ProblemCode {
             UpstreamInvalidRequest => "The model server rejected the request",
             UpstreamError => "The model server failed",
             ModelAnswerInvalid => "The model's answer cannot be used",
+            ToolLoop => "The turn went round in circles",
             RecoveryExhausted => "The turn could not be recovered",
             EnvironmentLost => "The session's environment is gone",
             TurnTimeout => "The turn exceeded its time",

@@ -27,13 +27,13 @@ pub(super) const fn session_under_lock(kind: Kind) -> &'static str {
         Kind::Sqlite => {
             "select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
                 tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd,
-                node_id, deleted_at
+                node_id, deleted_at, lineage
             from session where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)"
         }
         Kind::Postgres => {
             "select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
                 tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd,
-                node_id, deleted_at
+                node_id, deleted_at, lineage
             from session where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)
             for no key update"
         }
@@ -45,12 +45,12 @@ pub(super) const fn session_under_lock(kind: Kind) -> &'static str {
 pub(super) const fn turn_under_lock(kind: Kind) -> &'static str {
     match kind {
         Kind::Sqlite => {
-            "select s.head_seq, s.deleted_at, t.epoch, t.step, t.status, t.cancel_reason
+            "select s.head_seq, s.deleted_at, s.usage, t.epoch, t.step, t.status, t.cancel_reason
             from session s join turn t on t.tenant_id = s.tenant_id and t.session_id = s.session_id
             where s.tenant_id = $1 and s.session_id = $2 and t.turn_id = $3"
         }
         Kind::Postgres => {
-            "select s.head_seq, s.deleted_at, t.epoch, t.step, t.status, t.cancel_reason
+            "select s.head_seq, s.deleted_at, s.usage, t.epoch, t.step, t.status, t.cancel_reason
             from session s join turn t on t.tenant_id = s.tenant_id and t.session_id = s.session_id
             where s.tenant_id = $1 and s.session_id = $2 and t.turn_id = $3
             for no key update of s, t"

@@ -110,6 +110,8 @@ impl Bodies {
             T::QuestionAnswered => EventBody::QuestionAnswered(self.question(data)?),
             T::QuestionExpired => EventBody::QuestionExpired(self.question(data)?),
             T::QuestionCancelled => EventBody::QuestionCancelled(self.question(data)?),
+            T::SubagentStarted => EventBody::SubagentStarted(read(data)?),
+            T::SubagentCompleted => EventBody::SubagentCompleted(read(data)?),
             T::UsageUpdated => EventBody::UsageUpdated(read(data)?),
             T::BudgetWarning => EventBody::BudgetWarning(read(data)?),
             T::BudgetExceeded => EventBody::BudgetExceeded(read(data)?),

@@ -44,10 +44,12 @@ impl Rows<'_> {
         const SQL: &str = "
             insert into session (tenant_id, session_id, user_id, external_id, title, model, instructions, preset,
                 toolsets, environment, approvals, metadata, status, head_seq, next_position, usage, todo, cwd,
-                created_at, updated_at, sampling, parent_session_id, parent_message_id, tools)
+                created_at, updated_at, sampling, parent_session_id, parent_message_id, tools, lineage,
+                root_session_id, delegated_by)
             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, 0, $14, $15, $16, $17, $17, $18, $19,
-                $20, $21)";
+                $20, $21, $22, $23, $24)";
         let record = &new.record;
+        let lineage = record.lineage.as_ref();
         let args = [
             self.tenant.into(),
             record.session_id.into(),
@@ -70,9 +72,19 @@ impl Rows<'_> {
             new.parent.map(|parent| parent.session_id).into(),
             new.parent.and_then(|parent| parent.message_id).into(),
             Arg::json(&record.tools)?,
+            Arg::opt_json(record.lineage.as_ref())?,
+            lineage
+                .and_then(|lineage| lineage.root())
+                .map(|root| root.session_id)
+                .into(),
+            lineage.map(|lineage| lineage.tool_call_id).into(),
         ];
         self.conn.execute(SQL, &args).await?;
-        self.index_title(record, new.title.as_deref()).await
+        match record.lineage {
+            // It is found by its root.
+            Some(_) => Ok(()),
+            None => self.index_title(record, new.title.as_deref()).await,
+        }
     }
 
     /// Locks a session for this transaction and reads its state. Absent,
@@ -98,7 +110,7 @@ impl Rows<'_> {
         const SQL: &str = "
             select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
                 tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd, node_id,
-                deleted_at
+                deleted_at, lineage
             from session
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null";
         let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
@@ -111,7 +123,7 @@ impl Rows<'_> {
         const SQL: &str = "
             select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
                 tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd, node_id,
-                deleted_at
+                deleted_at, lineage
             from session
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)";
         let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
@@ -264,7 +276,7 @@ impl Rows<'_> {
     pub async fn session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError> {
         const SQL: &str = "
             select session_id, external_id, user_id, title, model, instructions, preset, toolsets, environment,
-                approvals, sampling, tools, metadata, parent_session_id, parent_message_id, archived_at, status, head_seq,
+                approvals, sampling, tools, metadata, lineage, parent_session_id, parent_message_id, archived_at, status, head_seq,
                 active_turn_id, usage, created_at, updated_at
             from session
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null";
@@ -287,7 +299,7 @@ impl Rows<'_> {
         Ok(self.conn.row(SQL, &args).await?.is_some())
     }
 
-    fn record(&self, row: &Row) -> Result<SessionRecord, StoreError> {
+    pub(super) fn record(&self, row: &Row) -> Result<SessionRecord, StoreError> {
         Ok(SessionRecord {
             tenant_id: self.tenant,
             session_id: row.id("session_id")?,
@@ -311,6 +323,7 @@ impl Rows<'_> {
             cwd: row.opt_text("cwd")?,
             node_id: row.opt_id("node_id")?,
             deleted_at: row.opt_timestamp("deleted_at")?,
+            lineage: row.opt_json("lineage")?.map(Box::new),
         })
     }
 }
@@ -331,6 +344,7 @@ pub(super) fn session_view(row: &Row, required_actions: Vec<RequiredAction>) -> 
         sampling: row.json("sampling")?,
         tools: row.json("tools")?,
         metadata: row.json("metadata")?,
+        lineage: row.opt_json("lineage")?,
         parent: parent(row)?,
         archived_at: row.opt_timestamp("archived_at")?,
         status,

@@ -7,7 +7,7 @@ use super::{Arg, News, Row, StoreError, dialect};
 use crate::base::Timestamp;
 use crate::model::id::{SessionId, TurnId};
 use crate::model::record::TurnRecord;
-use crate::model::turn::{CancelReason, TurnStatus};
+use crate::model::turn::{CancelReason, TurnStatus, Usage};
 
 /// Whether an owner has anything new to look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct Fence {
     /// Of the session; if it is what the owner knows, so is all else.
     pub head_seq: i64,
     pub deleted_at: Option<Timestamp>,
+    /// Of the session: work that was delegated counts for it, also after its turn.
+    pub usage: Usage,
     pub cancel_reason: Option<CancelReason>,
 }
 
@@ -130,6 +132,7 @@ impl Rows<'_> {
         Ok(Some(Fence {
             head_seq: row.int("head_seq")?,
             deleted_at: row.opt_timestamp("deleted_at")?,
+            usage: row.json("usage")?,
             cancel_reason: row.opt_text("cancel_reason")?.map(|name| named(&name)).transpose()?,
         }))
     }

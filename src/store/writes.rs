@@ -77,7 +77,10 @@ impl Rows<'_> {
                 .for_each(|fresh| self.conn.lay_out(session.session_id, fresh));
         }
         self.conn.ring(session.session_id, news);
-        if let Some(notice) = Notice::of(session, &writes.events, first) {
+        // Lists leave delegated work out, and so do their streams.
+        if session.lineage.is_none()
+            && let Some(notice) = Notice::of(session, &writes.events, first)
+        {
             self.conn.notify(notice);
         }
         Ok(first)

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::commit::{self, Carried};
 use super::engine::Engine;
+use super::kin;
 use super::next::Outcome;
 use super::state::State;
 use super::step::{AnswerIn, Partial, Step};
@@ -245,6 +246,7 @@ impl Owned {
                 () = self.stopping.cancelled() => return Err(Gone),
             }
             if let Some(carried) = self.happened(engine).await? {
+                engine.adopt_kin(&self.scope, &carried.state).await;
                 return self.accept(engine, carried);
             }
         }
@@ -257,6 +259,7 @@ impl Owned {
         self.scope
             .write(change.label(), move |mut rows| {
                 Box::pin(async move {
+                    kin::lock_above(&mut rows, &known.session).await?;
                     let (session, turn) = (known.session.session_id, known.turn.turn_id);
                     let fence = rows.fence(session, turn, (known.turn.epoch, known.turn.step)).await?;
                     let fence = fence.ok_or(StoreError::Lost)?;
@@ -316,6 +319,7 @@ impl Owned {
         }
         let promoted = self.promoted(engine, &now).await?;
         Ok(Some(Carried {
+            kin: Vec::new(),
             first_seq: now.session.head_seq,
             said: Vec::new(),
             state: now,
@@ -347,6 +351,9 @@ impl Owned {
 
     fn accept(&mut self, engine: &Engine, carried: Carried) -> Result<(), Gone> {
         carried.wake(engine);
+        for moved in carried.kin {
+            engine.spawn_if_ours(self.tenant, moved, None);
+        }
         if let Some(promoted) = carried.promoted.filter(|state| state.turn.owner.is_some()) {
             engine.spawn(self.tenant, promoted, None);
         }
@@ -367,16 +374,9 @@ impl Owned {
 async fn behind(rows: &mut Rows<'_>, known: State, fence: Fence) -> Result<State, StoreError> {
     let next = known.turn.step + 1;
     if fence.head_seq == known.session.head_seq {
-        let (
-            mut state,
-            Fence {
-                deleted_at,
-                cancel_reason,
-                ..
-            },
-        ) = (known, fence);
-        state.session.deleted_at = deleted_at;
-        (state.turn.step, state.turn.cancel_reason) = (next, cancel_reason);
+        let mut state = known;
+        (state.session.deleted_at, state.session.usage) = (fence.deleted_at, fence.usage);
+        (state.turn.step, state.turn.cancel_reason) = (next, fence.cancel_reason);
         return Ok(state);
     }
     let (id, turn) = (known.session.session_id, known.turn.turn_id);

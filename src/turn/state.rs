@@ -21,6 +21,8 @@ pub struct State {
     pub calls: Vec<CallRecord>,
     /// Approvals of this turn, oldest first.
     pub approvals: Vec<Approval>,
+    /// What delegated work asks at this turn and nobody has answered.
+    pub risen: Vec<Approval>,
     /// Questions of this turn, oldest first, while one of its calls waits for a
     /// person.
     pub questions: Vec<Question>,
@@ -41,6 +43,7 @@ impl State {
             turn,
             calls: Vec::new(),
             approvals: Vec::new(),
+            risen: Vec::new(),
             questions: Vec::new(),
             budgets: Vec::new(),
             queue_is_empty: false,
@@ -88,6 +91,7 @@ impl State {
         let (turn, session) = (self.turn.turn_id, self.session.session_id);
         let approvals = self
             .pending()
+            .chain(&self.risen)
             .map(|approval| RequiredAction::approval(approval.id, turn, approval.title.clone(), approval.expires_at));
         let calls = self
             .with_client()

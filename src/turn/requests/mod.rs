@@ -19,6 +19,8 @@ mod supersede;
 mod tool_results;
 mod turns;
 
+pub(in crate::turn) use turns::stop;
+
 pub use batch::{BatchOutcome, BatchRequest};
 pub use fork::{ForkPoint, ForkSession};
 pub use import::ImportSession;
@@ -134,18 +136,12 @@ impl Engine {
     /// As [`Engine::spawn_own`], for a turn of which its maker knows more than
     /// the record.
     pub(super) fn spawn_begun(&self, tenant: TenantId, mut carried: Carried, opening: Option<Opening>) {
-        carried.wake(self);
-        if let Some(promoted) = carried.promoted.take() {
-            self.spawn_if_ours(tenant, promoted, None);
-        }
+        self.spawn_others(tenant, &mut carried);
         self.spawn_if_ours(tenant, carried.state, opening);
     }
 
     pub(super) fn spawn_promoted(&self, tenant: TenantId, mut carried: Carried) {
-        carried.wake(self);
-        if let Some(promoted) = carried.promoted.take() {
-            self.spawn_if_ours(tenant, promoted, None);
-        }
+        self.spawn_others(tenant, &mut carried);
     }
 
     /// After a decision: the turn may have been woken by it, or its owner is
@@ -159,7 +155,15 @@ impl Engine {
         }
     }
 
-    fn spawn_if_ours(&self, tenant: TenantId, state: State, opening: Option<Opening>) {
+    fn spawn_others(&self, tenant: TenantId, carried: &mut Carried) {
+        carried.wake(self);
+        let others = carried.promoted.take().into_iter().chain(carried.kin.drain(..));
+        for other in others {
+            self.spawn_if_ours(tenant, other, None);
+        }
+    }
+
+    pub(super) fn spawn_if_ours(&self, tenant: TenantId, state: State, opening: Option<Opening>) {
         if state.turn.status == TurnStatus::Running && state.turn.owner == Some(self.process()) {
             self.spawn(tenant, state, opening);
         }

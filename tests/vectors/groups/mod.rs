@@ -7,6 +7,9 @@ mod budget;
 mod coercion;
 mod error_sanitise;
 mod file_access;
+mod fuzzy_replace;
+mod guardrail;
+mod memory;
 mod name_repair;
 mod parallel_segments;
 mod redaction;
@@ -15,6 +18,7 @@ mod threat_scan;
 mod todo;
 mod toolset_resolution;
 mod untrusted_wrap;
+mod v4a_patch;
 
 use crate::report::Judge;
 
@@ -28,6 +32,9 @@ pub const TABLE: &[(&str, Judge)] = &[
     ("coercion", coercion::judge),
     ("error_sanitise", error_sanitise::judge),
     ("file_access", file_access::judge),
+    ("fuzzy_replace", fuzzy_replace::judge),
+    ("guardrail", guardrail::judge),
+    ("memory", memory::judge),
     ("name_repair", name_repair::judge),
     ("parallel_segments", parallel_segments::judge),
     ("redaction", redaction::judge),
@@ -36,4 +43,5 @@ pub const TABLE: &[(&str, Judge)] = &[
     ("todo", todo::judge),
     ("toolset_resolution", toolset_resolution::judge),
     ("untrusted_wrap", untrusted_wrap::judge),
+    ("v4a_patch", v4a_patch::judge),
 ];
