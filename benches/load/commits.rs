@@ -101,6 +101,7 @@ fn session() -> CreateSession {
         environment: Default::default(),
         approvals: Default::default(),
         sampling: Default::default(),
+        tools: Default::default(),
         metadata: Default::default(),
     }
 }

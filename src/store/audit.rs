@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::scope::{Rows, Scope};
 use super::sessions::named;
-use super::{Arg, Conn, Kind, Row, StoreError};
+use super::{Arg, Conn, Row, StoreError};
 use crate::base::{Clock, Id, Timestamp, id};
 use crate::model::audit::export::Entry;
 use crate::model::audit::{Actor, AuditAction, AuditEntry, Audited, Link};
@@ -152,14 +152,9 @@ pub(super) async fn insert(
     at: Timestamp,
 ) -> Result<(), StoreError> {
     const SQLITE: &str = "
-        insert into audit_entry (tenant_id, audit_id, at, action, actor, key_id, user_id, session_id, turn_id, call_id,
+        insert into audit_entry (tenant_id, at, audit_id, action, actor, key_id, user_id, session_id, turn_id, call_id,
             approval_id, grant_id, target_key_id, tool, rules, verdict, decision, outcome, exit_code, fields)
-        select $1, value ->> '$.id', $2, value ->> '$.action', value ->> '$.actor', value ->> '$.key',
-            value ->> '$.owner', value ->> '$.session', value ->> '$.turn', value ->> '$.call', value ->> '$.approval',
-            value ->> '$.granted', value ->> '$.target', value ->> '$.tool', value ->> '$.rules',
-            value ->> '$.verdict', value ->> '$.decision', value ->> '$.outcome', value ->> '$.exit',
-            value ->> '$.fields'
-        from json_each($3)";
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)";
     const POSTGRES: &str = "
         insert into audit_entry (tenant_id, audit_id, at, action, actor, key_id, user_id, session_id, turn_id, call_id,
             approval_id, grant_id, target_key_id, tool, rules, verdict, decision, outcome, exit_code, fields)
@@ -186,11 +181,7 @@ pub(super) async fn insert(
             "fields": json!(entry.fields).to_string(),
         }));
     }
-    let sql = match conn.dialect() {
-        Kind::Sqlite => SQLITE,
-        Kind::Postgres => POSTGRES,
-    };
-    conn.later(sql, &[tenant_id.into(), at.into(), Arg::json(&rows)?])
+    conn.bulk([SQLITE, POSTGRES], &[tenant_id.into(), at.into()], &rows)
         .await?;
     conn.note_audit();
     Ok(())

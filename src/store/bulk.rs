@@ -1,11 +1,11 @@
-//! Many rows in one statement: rows and ids travel as one JSON parameter, as on both
-//! databases a statement costs more than a row. Columns that hold JSON are texts
-//! within it.
+//! Many rows at once. On Postgres rows and ids travel as one JSON parameter, as a
+//! statement costs more there than a row; columns that hold JSON are texts within
+//! it. On SQLite a statement is a call, and rows are bound one by one.
 
 use serde_json::{Value, json};
 
 use super::scope::Rows;
-use super::{Arg, Kind, Row, StoreError};
+use super::{Arg, Conn, Kind, Row, StoreError};
 use crate::model::id::SessionId;
 use crate::model::record::{CallRecord, MessageRecord, SessionRecord};
 
@@ -18,9 +18,7 @@ impl Rows<'_> {
         const SQLITE: &str = "
             insert into message (tenant_id, session_id, user_id, position, message_id, turn_id, role, content,
                 reasoning, finish_reason, call_id, created_at, steered, external_id)
-            select $1, $2, $3, value ->> '$.p', value ->> '$.m', value ->> '$.t', value ->> '$.r', value ->> '$.c',
-                value ->> '$.g', value ->> '$.f', value ->> '$.k', value ->> '$.a', value ->> '$.s', value ->> '$.x'
-            from json_each($4)";
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
         const POSTGRES: &str = "
             insert into message (tenant_id, session_id, user_id, position, message_id, turn_id, role, content,
                 reasoning, finish_reason, call_id, created_at, steered, external_id)
@@ -43,11 +41,8 @@ impl Rows<'_> {
             insert into tool_call (tenant_id, session_id, user_id, turn_id, call_id, message_id, batch_index, position,
                 name, provider_id, arguments_raw, arguments, edited, effect, execution, segment, parallel, status,
                 exit_code, created_at, started_at, finished_at)
-            select $1, $2, $3, value ->> '$.t', value ->> '$.i', value ->> '$.m', value ->> '$.b', value ->> '$.p',
-                value ->> '$.n', value ->> '$.o', value ->> '$.w', value ->> '$.g', value ->> '$.e', value ->> '$.f',
-                value ->> '$.v', value ->> '$.s', value ->> '$.l', value ->> '$.u', value ->> '$.x', value ->> '$.a', value ->> '$.r',
-                value ->> '$.z'
-            from json_each($4)";
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
+                $22)";
         const POSTGRES: &str = "
             insert into tool_call (tenant_id, session_id, user_id, turn_id, call_id, message_id, batch_index, position,
                 name, provider_id, arguments_raw, arguments, edited, effect, execution, segment, parallel, status,
@@ -76,12 +71,10 @@ impl Rows<'_> {
         session: &SessionRecord,
         calls: &[CallRecord],
     ) -> Result<(), StoreError> {
-        // SQLite would go through all calls of the session for each row, and has
-        // no round trips to save.
         const SQLITE: &str = "
-            update tool_call set status = $4 ->> '$.u', exit_code = $4 ->> '$.x', started_at = $4 ->> '$.r',
-                finished_at = $4 ->> '$.z', edited = $4 ->> '$.e', effect = $4 ->> '$.f'
-            where tenant_id = $1 and +session_id = $2 and user_id = $3 and call_id = $4 ->> '$.i'";
+            update tool_call set status = $5, exit_code = $6, started_at = $7, finished_at = $8, edited = $9,
+                effect = $10
+            where tenant_id = $1 and +session_id = $2 and user_id = $3 and call_id = $4";
         const POSTGRES: &str = "
             update tool_call set status = r.u, exit_code = r.x, started_at = r.r, finished_at = r.z, edited = r.e,
                 effect = r.f
@@ -93,19 +86,7 @@ impl Rows<'_> {
                 "e": call.edited.as_ref().map(text).transpose()?, "f": call.effect}))
         };
         let rows = calls.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?;
-        if self.conn.dialect() == Kind::Postgres {
-            return self.bulk([SQLITE, POSTGRES], session, &rows).await;
-        }
-        for row in &rows {
-            let args = [
-                self.tenant.into(),
-                session.session_id.into(),
-                Arg::from(&session.user_id),
-                Arg::json(row)?,
-            ];
-            self.conn.execute(SQLITE, &args).await?;
-        }
-        Ok(())
+        self.bulk([SQLITE, POSTGRES], session, &rows).await
     }
 
     /// The rows of a session with these ids. SQLite's text says `+session_id`, so
@@ -128,7 +109,7 @@ impl Rows<'_> {
     }
 
     /// The statement of this database over rows of one session; none where there
-    /// are no rows.
+    /// are no rows. SQLite's takes one row, its fields in their order from `$4` on.
     pub(super) async fn bulk(
         &mut self,
         [sqlite, postgres]: [&'static str; 2],
@@ -138,17 +119,51 @@ impl Rows<'_> {
         if rows.is_empty() {
             return Ok(());
         }
-        let sql = match self.conn.dialect() {
-            Kind::Sqlite => sqlite,
-            Kind::Postgres => postgres,
-        };
-        let args = [
+        let whose = [
             self.tenant.into(),
             session.session_id.into(),
             Arg::from(&session.user_id),
-            Arg::json(rows)?,
         ];
-        self.conn.later(sql, &args).await
+        self.conn.bulk([sqlite, postgres], &whose, rows).await
+    }
+}
+
+impl Conn {
+    /// Rows behind arguments that all of them share: on Postgres one JSON
+    /// parameter of one statement, on SQLite a call for each, since a call costs
+    /// less there than to read JSON.
+    pub(super) async fn bulk(
+        &mut self,
+        [sqlite, postgres]: [&'static str; 2],
+        shared: &[Arg<'_>],
+        rows: &[Value],
+    ) -> Result<(), StoreError> {
+        if self.dialect() == Kind::Postgres {
+            let mut args = shared.to_vec();
+            args.push(Arg::json(rows)?);
+            return self.later(postgres, &args).await;
+        }
+        for row in rows {
+            let mut args = shared.to_vec();
+            for field in row.as_object().into_iter().flat_map(serde_json::Map::values) {
+                args.push(column(field)?);
+            }
+            self.execute(sqlite, &args).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A field of a row: columns are texts and whole numbers.
+fn column(field: &Value) -> Result<Arg<'_>, StoreError> {
+    match field {
+        Value::Null => Ok(Arg::OptText(None)),
+        Value::String(text) => Ok(Arg::Text(text)),
+        Value::Number(number) => number
+            .as_i64()
+            .map(Arg::Int)
+            .ok_or_else(|| StoreError::bug("a row with a number that is none of a column")),
+        _ => Err(StoreError::bug("a row with a field that is no column")),
     }
 }
 

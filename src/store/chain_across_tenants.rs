@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::audit::{Chained, chained};
-use super::{Arg, Conn, Kind, Store, StoreError, Wall, dialect};
+use super::{Arg, Conn, Store, StoreError, Wall, dialect};
 use crate::model::audit::{Link, beginning, digest, link};
 use crate::model::id::{ProcessId, TenantId};
 
@@ -86,10 +86,7 @@ async fn batch(conn: &mut Conn) -> Result<bool, StoreError> {
 
 async fn append(conn: &mut Conn, tenant: TenantId, entries: &[Chained]) -> Result<(), StoreError> {
     const SQLITE: &str = "
-        update audit_entry set chain_seq = r.s, prev_hash = r.p, hash = r.h
-        from (select value ->> '$.i' as i, value ->> '$.s' as s, value ->> '$.p' as p, value ->> '$.h' as h
-            from json_each($2)) as r
-        where tenant_id = $1 and audit_id = r.i";
+        update audit_entry set chain_seq = $3, prev_hash = $4, hash = $5 where tenant_id = $1 and audit_id = $2";
     const POSTGRES: &str = "
         update audit_entry set chain_seq = r.s, prev_hash = r.p, hash = r.h
         from json_to_recordset($2::json) as r(i text, s bigint, p text, h text)
@@ -105,12 +102,7 @@ async fn append(conn: &mut Conn, tenant: TenantId, entries: &[Chained]) -> Resul
         links.push(json!({"i": chained.entry.id, "s": at, "p": before, "h": hash}));
         (seq, prev) = (at, hash);
     }
-    let sql = match conn.dialect() {
-        Kind::Sqlite => SQLITE,
-        Kind::Postgres => POSTGRES,
-    };
-    conn.execute(sql, &[tenant.into(), Arg::json(&links)?]).await?;
-    Ok(())
+    conn.bulk([SQLITE, POSTGRES], &[tenant.into()], &links).await
 }
 
 /// Number and hash of a tenant's last chained entry.

@@ -84,7 +84,7 @@ pub use row::{Arg, Row};
 pub use scope::{Rows, Scope};
 pub use session_list::{Archived, SessionFilter};
 pub use slice::Slice;
-pub use turns::Standing;
+pub use turns::{Fence, Standing};
 
 /// Where the rows live.
 #[derive(Clone, Debug)]

@@ -61,25 +61,11 @@ impl Rows<'_> {
 
     async fn add_entries(&mut self, session: &SessionRecord, entries: &[serde_json::Value]) -> Result<(), StoreError> {
         const SQLITE: &str = "
-            insert into search_entry (tenant_id, session_id, user_id, position, body)
-            select $1, $2, $3, value ->> '$.p', value ->> '$.b' from json_each($4)";
+            insert into search_entry (tenant_id, session_id, user_id, position, body) values ($1, $2, $3, $4, $5)";
         const POSTGRES: &str = "
             insert into search_entry (tenant_id, session_id, user_id, position, body)
             select $1, $2, $3, r.p, r.b from json_to_recordset($4::json) as r(p bigint, b text)";
-        if entries.is_empty() {
-            return Ok(());
-        }
-        let sql = match self.conn.dialect() {
-            Kind::Sqlite => SQLITE,
-            Kind::Postgres => POSTGRES,
-        };
-        let args = [
-            self.tenant.into(),
-            session.session_id.into(),
-            Arg::from(&session.user_id),
-            Arg::json(entries)?,
-        ];
-        self.conn.later(sql, &args).await
+        self.bulk([SQLITE, POSTGRES], session, entries).await
     }
 
     /// What holds all the words, best first, behind `after`; in one session

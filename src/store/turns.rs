@@ -3,10 +3,11 @@
 use super::scope::Rows;
 use super::sessions::named;
 use super::transcript::wire_name;
-use super::{Arg, News, Row, StoreError};
+use super::{Arg, News, Row, StoreError, dialect};
+use crate::base::Timestamp;
 use crate::model::id::{SessionId, TurnId};
 use crate::model::record::TurnRecord;
-use crate::model::turn::{CancelReason, TurnStatus};
+use crate::model::turn::{CancelReason, TurnStatus, Usage};
 
 /// Whether an owner has anything new to look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +15,17 @@ pub struct Standing {
     pub head_seq: i64,
     pub epoch: i64,
     pub is_cancelled: bool,
+}
+
+/// What an owner finds behind its fence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fence {
+    /// Of the session; if it is what the owner knows, so is all else.
+    pub head_seq: i64,
+    pub deleted_at: Option<Timestamp>,
+    /// Of the session: work that was delegated counts for it, also after its turn.
+    pub usage: Usage,
+    pub cancel_reason: Option<CancelReason>,
 }
 
 impl Rows<'_> {
@@ -98,19 +110,31 @@ impl Rows<'_> {
         self.conn.later(SQL, &args).await
     }
 
-    /// The fence: the turn in its next step, if it is still this owner's at this
-    /// one; it is taken by being written. `None` says that somebody else went on
-    /// with it. Call under the session's lock, which whoever changes a turn has.
-    pub async fn fence_turn(&mut self, id: TurnId, epoch: i64, step: i64) -> Result<Option<TurnRecord>, StoreError> {
-        const SQL: &str = "
-            select * from turn
-            where tenant_id = $1 and turn_id = $2 and epoch = $3 and step = $4 and status = 'running'";
-        let args = [self.tenant.into(), id.into(), epoch.into(), step.into()];
-        let Some(row) = self.conn.row(SQL, &args).await? else {
+    /// The fence: locks the session for the owner of one of its turns and says
+    /// what of both another may have changed without an event. `None` says that
+    /// somebody else went on with the turn, or that it is gone. The step is taken
+    /// by writing the turn with the next one.
+    pub async fn fence(
+        &mut self,
+        session: SessionId,
+        turn: TurnId,
+        (epoch, step): (i64, i64),
+    ) -> Result<Option<Fence>, StoreError> {
+        let args = [self.tenant.into(), session.into(), turn.into()];
+        let sql = dialect::turn_under_lock(self.conn.dialect());
+        let Some(row) = self.conn.row(sql, &args).await? else {
             return Ok(None);
         };
-        let turn = turn_record(&row)?;
-        Ok(Some(TurnRecord { step: step + 1, ..turn }))
+        let owned = row.int("epoch")? == epoch && row.int("step")? == step;
+        if !owned || row.str("status")? != TurnStatus::Running.name() {
+            return Ok(None);
+        }
+        Ok(Some(Fence {
+            head_seq: row.int("head_seq")?,
+            deleted_at: row.opt_timestamp("deleted_at")?,
+            usage: row.json("usage")?,
+            cancel_reason: row.opt_text("cancel_reason")?.map(|name| named(&name)).transpose()?,
+        }))
     }
 
     /// How a turn and its session stand, in short.

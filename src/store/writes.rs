@@ -95,9 +95,7 @@ impl Rows<'_> {
     ) -> Result<(), StoreError> {
         const SQLITE: &str = "
             insert into event (tenant_id, session_id, user_id, seq, turn_id, epoch, type, at, data)
-            select $1, $2, $3, value ->> '$.s', value ->> '$.t', value ->> '$.e', value ->> '$.k', value ->> '$.a',
-                value ->> '$.d'
-            from json_each($4)";
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
         const POSTGRES: &str = "
             insert into event (tenant_id, session_id, user_id, seq, turn_id, epoch, type, at, data)
             select $1, $2, $3, r.s, r.t, r.e, r.k, r.a, r.d

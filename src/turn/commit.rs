@@ -20,7 +20,7 @@ use crate::model::event::EventType;
 use crate::model::grant::Grant;
 use crate::model::id::{CallId, MessageId};
 use crate::model::memory::Memories;
-use crate::model::record::{CallRecord, NewEvent, SessionRecord, TurnRecord, Writes};
+use crate::model::record::{CallRecord, MessageRecord, NewEvent, SessionRecord, TurnRecord, Writes};
 use crate::store::{Rows, StoreError};
 
 /// What one transaction left.
@@ -33,6 +33,8 @@ pub(super) struct Carried {
     pub kin: Vec<State>,
     /// The number of the first event.
     pub first_seq: i64,
+    /// Messages that it stored.
+    pub said: Vec<MessageRecord>,
     /// An approval that expires may have been asked.
     pub due: bool,
 }
@@ -140,6 +142,7 @@ async fn carried(
         promoted,
         kin,
         first_seq,
+        said: writes.messages,
         due,
     })
 }

@@ -253,7 +253,7 @@ impl Engine {
 
     /// Runs a turn that this process has just claimed in a committed
     /// transaction.
-    pub(super) fn spawn(&self, tenant: TenantId, state: State) {
+    pub(super) fn spawn(&self, tenant: TenantId, state: State, opening: Option<owner::Opening>) {
         let (turn, epoch) = (state.turn.turn_id, state.turn.epoch);
         match self.running().entry(turn) {
             // Claimed once, run once.
@@ -267,7 +267,7 @@ impl Engine {
         let session = state.session.session_id;
         let span = tracing::info_span!("turn", %tenant, %session, %turn);
         let running = async move {
-            let owned = owner::Owned::new(&engine, tenant, state);
+            let owned = owner::Owned::new(&engine, tenant, state, opening);
             // The task is one allocation anyway; the future within would make it large.
             let ran = AssertUnwindSafe(Box::pin(run::run(&engine, owned)))
                 .catch_unwind()

@@ -14,7 +14,7 @@ use super::watch::{Signal, Watch};
 use crate::live::drafts::Item;
 use crate::model::id::MessageId;
 use crate::model::problem::{Problem, ProblemCode};
-use crate::model::record::LastAnswer;
+use crate::model::record::{LastAnswer, MessageRecord};
 use crate::model::turn::{StopReason, TurnStatus};
 use crate::model::usage::Spent;
 use crate::provider::{Answer, ChatMessage, Delta, Failed, FailureKind, Finish, Request, retry};
@@ -41,13 +41,19 @@ enum Attempted {
     Signal(Signal),
 }
 
+/// `said` is the whole transcript, where it is known.
 pub(super) async fn call_model(
     engine: &Engine,
     owned: &mut Owned,
     watch: &mut Watch,
-    with_tools: bool,
+    (with_tools, said): (bool, Option<Vec<MessageRecord>>),
 ) -> Result<(), Gone> {
-    let Some(mut request) = load_request(engine, owned, watch, with_tools).await? else {
+    let known = said.map(|said| prompt::request(engine, owned, &said, &[], with_tools));
+    let loaded = match known {
+        Some(request) => Some(request),
+        None => load_request(engine, owned, watch, with_tools).await?,
+    };
+    let Some(mut request) = loaded else {
         // As soon as the store is back the turn ends.
         return owned.commit(engine, ending(store_unavailable(), Vec::new())).await;
     };

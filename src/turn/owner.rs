@@ -17,9 +17,10 @@ use crate::live::hub::Writer;
 use crate::model::call::CallStatus;
 use crate::model::id::{CallId, MessageId, TenantId};
 use crate::model::problem::{Problem, ProblemCode};
+use crate::model::record::{MessageRecord, TurnRecord};
 use crate::model::turn::StopReason;
 use crate::model::usage::Spent;
-use crate::store::{Scope, StoreError};
+use crate::store::{BellReceiver, Fence, Rows, Scope, StoreError};
 use crate::tool::Done;
 
 /// Pause between two tries of a commit while the store is away.
@@ -34,6 +35,16 @@ pub(super) struct Owned {
     pub stopping: CancellationToken,
     /// How the turn must end once what still runs of it is stopped.
     pub doomed: Option<Outcome>,
+    /// Until its task begins.
+    pub opening: Option<Opening>,
+}
+
+/// What the owner of a turn that began just now need not ask for.
+pub(super) struct Opening {
+    /// Listens since before the turn was there.
+    pub bell: BellReceiver,
+    /// All that was said in the session, where the turn is its first.
+    pub said: Option<Vec<MessageRecord>>,
 }
 
 /// The turn is not this task's any more: somebody else went on with it, it is
@@ -173,7 +184,7 @@ impl Change {
 
 impl Owned {
     /// Begins the drafts of a turn that was claimed with the record `state`.
-    pub(super) fn new(engine: &Engine, tenant: TenantId, state: State) -> Self {
+    pub(super) fn new(engine: &Engine, tenant: TenantId, state: State, opening: Option<Opening>) -> Self {
         let session = state.session.session_id;
         // Everything up to the claim is committed, so any later number serves.
         let drafts = engine.hub().write(session, state.turn.turn_id, state.session.head_seq);
@@ -184,6 +195,7 @@ impl Owned {
             drafts,
             stopping: engine.stopping(),
             doomed: None,
+            opening,
         }
     }
 
@@ -248,21 +260,11 @@ impl Owned {
             .write(change.label(), move |mut rows| {
                 Box::pin(async move {
                     kin::lock_above(&mut rows, &known.session).await?;
-                    let session = rows.lock_session_even_deleted(known.session.session_id).await?;
-                    let session = session.ok_or(StoreError::Lost)?;
-                    let (epoch, step) = (known.turn.epoch, known.turn.step);
-                    let turn = rows
-                        .fence_turn(known.turn.turn_id, epoch, step)
-                        .await?
-                        .ok_or(StoreError::Lost)?;
-                    let cancelled = turn.cancel_reason;
-                    // What others appended since is applied before anything is
-                    // decided: their decisions stand in the rows.
-                    let state = if session.head_seq == known.session.head_seq {
-                        State { session, turn, ..known }
-                    } else {
-                        commit::load(&mut rows, session, turn).await?
-                    };
+                    let (session, turn) = (known.session.session_id, known.turn.turn_id);
+                    let fence = rows.fence(session, turn, (known.turn.epoch, known.turn.step)).await?;
+                    let fence = fence.ok_or(StoreError::Lost)?;
+                    let cancelled = fence.cancel_reason;
+                    let state = behind(&mut rows, known, fence).await?;
                     let change = match cancelled {
                         // Whoever runs them sees the cancel next.
                         Some(_) if change.leaves_running(&state) => change.keeping(),
@@ -319,6 +321,7 @@ impl Owned {
         Ok(Some(Carried {
             kin: Vec::new(),
             first_seq: now.session.head_seq,
+            said: Vec::new(),
             state: now,
             promoted,
             due: true,
@@ -349,10 +352,10 @@ impl Owned {
     fn accept(&mut self, engine: &Engine, carried: Carried) -> Result<(), Gone> {
         carried.wake(engine);
         for moved in carried.kin {
-            engine.spawn_if_ours(self.tenant, moved);
+            engine.spawn_if_ours(self.tenant, moved, None);
         }
         if let Some(promoted) = carried.promoted.filter(|state| state.turn.owner.is_some()) {
-            engine.spawn(self.tenant, promoted);
+            engine.spawn(self.tenant, promoted, None);
         }
         self.knows(carried.state);
         Ok(())
@@ -363,6 +366,23 @@ impl Owned {
         self.drafts.reached(state.session.head_seq);
         self.state = state;
     }
+}
+
+/// The record behind the fence, in the turn's next step. What others appended
+/// since is applied before anything is decided: their decisions stand in the
+/// rows. Where nothing was appended nothing else changed.
+async fn behind(rows: &mut Rows<'_>, known: State, fence: Fence) -> Result<State, StoreError> {
+    let next = known.turn.step + 1;
+    if fence.head_seq == known.session.head_seq {
+        let mut state = known;
+        (state.session.deleted_at, state.session.usage) = (fence.deleted_at, fence.usage);
+        (state.turn.step, state.turn.cancel_reason) = (next, fence.cancel_reason);
+        return Ok(state);
+    }
+    let (id, turn) = (known.session.session_id, known.turn.turn_id);
+    let session = rows.session_record_even_deleted(id).await?.ok_or(StoreError::Lost)?;
+    let turn = rows.turn(id, turn).await?.ok_or(StoreError::Lost)?;
+    commit::load(rows, session, TurnRecord { step: next, ..turn }).await
 }
 
 pub(super) fn cancel_outcome() -> Outcome {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::engine::Engine;
 use super::next::{Next, Outcome, next};
-use super::owner::{Change, Gone, Owned};
+use super::owner::{Change, Gone, Opening, Owned};
 use super::watch::Watch;
 use super::{calls, model_call};
 use crate::model::problem::{Problem, ProblemCode};
@@ -29,7 +29,11 @@ pub(super) async fn run(engine: &Engine, mut owned: Owned) -> bool {
 }
 
 async fn go_on(engine: &Engine, owned: &mut Owned) -> Result<(), Gone> {
-    let mut watch = Watch::new(engine, owned);
+    let (bell, mut said) = match owned.opening.take() {
+        Some(Opening { bell, said }) => (Some(bell), said),
+        None => (None, None),
+    };
+    let mut watch = Watch::new(engine, owned, bell);
     while owned.state.turn.status == TurnStatus::Running {
         // A step is stored: the place to hand the turn over when draining.
         if engine.is_draining() {
@@ -40,7 +44,9 @@ async fn go_on(engine: &Engine, owned: &mut Owned) -> Result<(), Gone> {
             &owned.state,
             engine.scene(&owned.state.session, &owned.state.turn).rules.max_steps,
         ) {
-            Next::CallModel { with_tools } => model_call::call_model(engine, owned, &mut watch, with_tools).await?,
+            Next::CallModel { with_tools } => {
+                model_call::call_model(engine, owned, &mut watch, (with_tools, said.take())).await?;
+            }
             Next::Await => calls::run_calls(engine, owned, &mut watch).await?,
             // The transaction that made these possible has drawn the
             // consequence already; only a turn left over by a draining process

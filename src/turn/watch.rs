@@ -51,12 +51,14 @@ struct Look {
 
 impl Watch {
     /// Subscribes before anything is read, and begins with a look: what was
-    /// committed between the claim and the subscription rang for nobody.
-    pub(super) fn new(engine: &Engine, owned: &Owned) -> Self {
+    /// committed between the claim and the subscription rang for nobody. Who
+    /// listened before the claim need not look.
+    pub(super) fn new(engine: &Engine, owned: &Owned, heard: Option<BellReceiver>) -> Self {
         let state = &owned.state;
         let session = state.session.session_id;
         Self {
-            bell: engine.store().bell().subscribe(session),
+            stale: heard.is_none(),
+            bell: heard.unwrap_or_else(|| engine.store().bell().subscribe(session)),
             look: Look {
                 scope: owned.scope.clone(),
                 session,
@@ -64,7 +66,6 @@ impl Watch {
                 epoch: state.turn.epoch,
                 known_seq: state.session.head_seq,
             },
-            stale: true,
             clock: engine.clock().clone(),
             deadline: deadline(engine, state),
             inactivity: engine.settings().inactivity,

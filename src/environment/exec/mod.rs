@@ -26,6 +26,7 @@ use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::{SigSet, Signal as Caught};
+use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Pid, Signal, getpid, ioctl_tiocsctty, kill_process_group, set_child_subreaper, setsid};
 use rustix::termios::tcsetpgrp;
 
@@ -41,6 +42,7 @@ use crate::environment::command::Mechanism;
 /// `main`, while the process has one thread.
 pub fn run_exec() -> ExitCode {
     close_inherited();
+    make_room();
     // Our allocator turned huge pages off, for this process and its children;
     // that is no business of the command's. A kernel without them refuses.
     let _ = nix::sys::prctl::set_thp_disable(false);
@@ -78,6 +80,15 @@ fn close_inherited() {
         // The listing's own descriptor is among them and closed already.
         let _ = nix::unistd::close(number);
     }
+}
+
+/// Makes the table of descriptors large enough for those that the shell gets.
+/// Once there are threads the kernel enlarges it only after all processors have
+/// passed a quiet point, which takes some 10 ms: longer than most commands.
+fn make_room() {
+    let high = shell::BASH_DESCRIPTORS + shell::INHERITED;
+    // Where it fails it is enlarged later.
+    drop(fcntl_dupfd_cloexec(io::stdin(), high));
 }
 
 fn supervise(server: &mut UnixStream) -> Result<(), String> {

@@ -23,7 +23,9 @@ const SHELLS: &[&str] = &["/usr/bin/bash", "/bin/bash", "/usr/local/bin/bash", "
 
 /// Descriptors given to bash, clear of what scripts use. Other shells know
 /// single digits only and get the highest of those.
-const BASH_DESCRIPTORS: i32 = 200;
+pub(super) const BASH_DESCRIPTORS: i32 = 200;
+/// How many the shell is given.
+pub(super) const INHERITED: i32 = 2;
 const OTHER_DESCRIPTORS: i32 = 8;
 
 /// A running shell.

@@ -29,6 +29,7 @@ pub use import::ImportSession;
 
 use super::commit::Carried;
 use super::engine::Engine;
+use super::owner::Opening;
 use super::state::State;
 use crate::model::approval::Choice;
 use crate::model::budget::SessionBudget;
@@ -132,9 +133,15 @@ pub async fn earlier(rows: &mut Rows<'_>) -> Result<Option<EngineError>, StoreEr
 
 impl Engine {
     /// Runs what a transaction of this process has just claimed.
-    pub(super) fn spawn_own(&self, tenant: TenantId, mut carried: Carried) {
+    pub(super) fn spawn_own(&self, tenant: TenantId, carried: Carried) {
+        self.spawn_begun(tenant, carried, None);
+    }
+
+    /// As [`Engine::spawn_own`], for a turn of which its maker knows more than
+    /// the record.
+    pub(super) fn spawn_begun(&self, tenant: TenantId, mut carried: Carried, opening: Option<Opening>) {
         self.spawn_others(tenant, &mut carried);
-        self.spawn_if_ours(tenant, carried.state);
+        self.spawn_if_ours(tenant, carried.state, opening);
     }
 
     pub(super) fn spawn_promoted(&self, tenant: TenantId, mut carried: Carried) {
@@ -156,13 +163,13 @@ impl Engine {
         carried.wake(self);
         let others = carried.promoted.take().into_iter().chain(carried.kin.drain(..));
         for other in others {
-            self.spawn_if_ours(tenant, other);
+            self.spawn_if_ours(tenant, other, None);
         }
     }
 
-    pub(super) fn spawn_if_ours(&self, tenant: TenantId, state: State) {
+    pub(super) fn spawn_if_ours(&self, tenant: TenantId, state: State, opening: Option<Opening>) {
         if state.turn.status == TurnStatus::Running && state.turn.owner == Some(self.process()) {
-            self.spawn(tenant, state);
+            self.spawn(tenant, state, opening);
         }
     }
 }

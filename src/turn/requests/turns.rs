@@ -20,6 +20,7 @@ use crate::turn::commit::{self, Carried};
 use crate::turn::engine::Engine;
 use crate::turn::kin;
 use crate::turn::next::Outcome;
+use crate::turn::owner::Opening;
 use crate::turn::state::State;
 
 /// Turns that may wait behind the active one.
@@ -41,6 +42,8 @@ impl Engine {
             return Err(EngineError::Refused(problem));
         }
         let engine = self.clone();
+        // Who owns the turn hears whatever comes after its beginning.
+        let bell = self.store().bell().subscribe(session_id);
         let id = TurnId::new(self.clock());
         let (on_busy, now) = (new.on_busy, self.clock().now());
         let mut turn = TurnRecord {
@@ -97,7 +100,11 @@ impl Engine {
             created => created??,
         };
         if made.begun {
-            self.spawn_own(scope.tenant(), made.carried);
+            let mut carried = made.carried;
+            let said = std::mem::take(&mut carried.said);
+            let is_first = said.first().is_some_and(|message| message.position == 0);
+            let said = is_first.then_some(said);
+            self.spawn_begun(scope.tenant(), carried, Some(Opening { bell, said }));
         } else {
             self.spawn_promoted(scope.tenant(), made.carried);
         }
@@ -385,6 +392,7 @@ pub(in crate::turn) async fn stop(
                 promoted: None,
                 kin: Vec::new(),
                 first_seq: head,
+                said: Vec::new(),
                 due: false,
             })
         }
@@ -395,6 +403,7 @@ pub(in crate::turn) async fn stop(
                 promoted: None,
                 kin: Vec::new(),
                 first_seq: head,
+                said: Vec::new(),
                 due: false,
             })
         }
