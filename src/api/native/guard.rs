@@ -10,6 +10,7 @@ use crate::api::caller::Caller;
 use crate::api::failure::Failure;
 use crate::api::payload::Payload;
 use crate::api::state::ApiState;
+use crate::base::aside;
 use crate::guard::{self, Backend, Judgement, Setting};
 use crate::model::principal::Scope;
 
@@ -49,5 +50,6 @@ pub(super) async fn check_command(
         cwd: None,
         sudo_password: false,
     };
-    Ok(Json(guard::check(&asked.command, &setting)))
+    let long = asked.command.len() > 4 * 1024;
+    Ok(Json(aside::work(long, || guard::check(&asked.command, &setting))))
 }

@@ -5,27 +5,36 @@
 //! with its examples; nothing else lists it.
 
 mod admin;
+mod archives;
 mod cloud;
 mod credentials;
+mod databases;
 mod delete;
 mod disk;
 mod docker;
 mod environment;
+mod escapes;
+mod feeds;
 mod files;
 mod floor;
 mod git;
+mod git_remove;
 mod hermes;
 mod interpreters;
 mod network;
+mod packages;
 mod paths;
 mod permissions;
 mod process;
 mod programs;
+mod publish;
+mod removal;
 mod sql;
 mod sudo;
 mod system;
 #[cfg(test)]
 mod tests;
+mod tunnels;
 mod windows;
 mod writes;
 
@@ -36,8 +45,10 @@ use super::call::Call;
 use super::ledger::Ledger;
 use super::{Setting, Severity, Span, unwrap};
 
+pub(crate) use credentials::is_private;
+pub(crate) use feeds::feed;
 pub(crate) use floor::FORK_BOMB;
-pub(crate) use network::{FETCHERS, feed};
+pub(crate) use network::FETCHERS;
 pub(crate) use writes::writes;
 
 #[derive(Debug)]
@@ -74,9 +85,11 @@ pub(crate) struct Scene<'s> {
     pub(crate) executable: &'s [String],
     /// Names of files downloaded earlier in the text.
     pub(crate) fetched: &'s [String],
+    /// Names of files that got the content of a secret earlier in the text.
+    pub(crate) secrets: &'s [String],
 }
 
-const FAMILIES: [&[Rule]; 20] = [
+const FAMILIES: [&[Rule]; 28] = [
     floor::RULES,
     sudo::RULES,
     delete::RULES,
@@ -93,10 +106,18 @@ const FAMILIES: [&[Rule]; 20] = [
     interpreters::RULES,
     programs::RULES,
     git::RULES,
+    git_remove::RULES,
     docker::RULES,
     sql::RULES,
     hermes::RULES,
     windows::RULES,
+    removal::RULES,
+    escapes::RULES,
+    packages::RULES,
+    publish::RULES,
+    archives::RULES,
+    tunnels::RULES,
+    databases::RULES,
 ];
 
 /// Rules by program, each with the number of its family.

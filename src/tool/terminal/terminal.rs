@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 use super::background;
 use super::output::Collected;
 use super::request::{Refused, Request};
+use crate::base::aside;
 use crate::environment::{Chunk, Command, EntryKind, EnvironmentError, Finished, Workspace};
 use crate::guard::{self, Judgement, Setting, Verdict};
 use crate::live::drafts::Item;
@@ -164,6 +165,9 @@ impl Tool for Terminal {
     }
 }
 
+/// Bytes of a command whose judging others would feel: about half a millisecond.
+const LONG: usize = 4 * 1024;
+
 fn judged(command: &str, cwd: &Path, host: &Host) -> Judgement {
     let (home, agent_home) = (host.home.to_string_lossy(), host.agent_home.to_string_lossy());
     let setting = Setting {
@@ -173,7 +177,7 @@ fn judged(command: &str, cwd: &Path, host: &Host) -> Judgement {
         cwd: Some(&cwd.to_string_lossy()),
         sudo_password: false,
     };
-    guard::check(command, &setting)
+    aside::work(command.len() > LONG, || guard::check(command, &setting))
 }
 
 /// The operator's patterns hold for the text and for every command in it.
