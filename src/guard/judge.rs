@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::normalize::{self, Normal};
 use super::redact::{Mode, redact};
 use super::trace::Tracer;
-use super::{Backend, Judgement, ResolvedCommand, Setting, Span, threat};
+use super::{Backend, Judgement, ResolvedCommand, ResolvedRedirect, Setting, Span, threat};
 
 /// Limits of the original's command guard, kept as they are.
 const LONGEST: usize = 128_000;
@@ -93,5 +93,9 @@ fn merged(written: Judgement, shown: Judgement, normal: &Normal) -> Judgement {
         ResolvedCommand { span, ..command }
     });
     all.commands.extend(commands.filter(|command| !known.contains(command)));
+    all.redirects.extend(shown.redirects.into_iter().map(|redirect| {
+        let span = normal.original(redirect.span);
+        ResolvedRedirect { span, ..redirect }
+    }));
     all
 }
