@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::base::Clock;
 use crate::config::{Config, Mode, OnAsk, OnExpiry, Recovery};
+use crate::guard;
 use crate::live::hub::Hub;
 use crate::model::approval;
 use crate::model::budget::BudgetUnit;
@@ -102,6 +103,8 @@ impl App {
             lease: config.lease.duration,
             events_days: config.retention.events_days,
         };
+        // The first command that somebody sends waits for no table.
+        tasks.spawn_blocking(guard::prepare);
         schedule::start(&engine, node.id(), registration, spans, &tasks, &stop);
         Ok(Self {
             engine,

@@ -4,6 +4,7 @@
 //! reading the system clock and the system's random source. Every other module
 //! may use this one; this one uses none.
 
+pub mod aside;
 pub mod clock;
 pub mod fold;
 pub mod id;

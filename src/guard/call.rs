@@ -112,6 +112,10 @@ impl Call {
                     let next = self.args.get(at + 1)?;
                     return Some((next.text.as_str(), next));
                 }
+                if bundles(&arg.text, name) {
+                    let next = self.args.get(at + 1)?;
+                    return Some((next.text.as_str(), next));
+                }
                 let attached = if name.starts_with("--") {
                     arg.text.strip_prefix(name).and_then(|rest| rest.strip_prefix('='))
                 } else {
@@ -143,6 +147,22 @@ impl Call {
     pub(crate) fn wrapped_by(&self, names: &[&str]) -> bool {
         self.wrappers.iter().any(|wrapper| names.contains(&wrapper.as_str()))
     }
+}
+
+/// `-sLo FILE`: a short option that takes the next word at the end of a group.
+fn bundles(text: &str, name: &str) -> bool {
+    let letters = text.get(1..).unwrap_or_default();
+    name.len() == 2
+        && !name.starts_with("--")
+        && (2..=5).contains(&letters.len())
+        && is_group(text)
+        && letters.bytes().all(|letter| letter.is_ascii_alphabetic())
+        && letters.as_bytes().last() == name.as_bytes().last()
+        && letters
+            .bytes()
+            .filter(|letter| name.as_bytes().last() == Some(letter))
+            .count()
+            == 1
 }
 
 /// `-abc`, but neither `-` nor `--long`.

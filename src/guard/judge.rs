@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use super::normalize::{self, Normal};
+use super::redact::{Mode, redact};
 use super::trace::Tracer;
-use super::{Judgement, ResolvedCommand, ResolvedRedirect, Setting, Span};
+use super::{Backend, Judgement, ResolvedCommand, ResolvedRedirect, Setting, Span, threat};
 
 /// Limits of the original's command guard, kept as they are.
 const LONGEST: usize = 128_000;
@@ -28,6 +29,20 @@ pub fn check(command: &str, setting: &Setting<'_>) -> Judgement {
         None => as_written,
         Some(normal) => merged(as_written, read(&normal.text, setting), &normal),
     }
+}
+
+/// Builds the tables of the rules, so that the first command does not wait.
+pub fn prepare() {
+    let setting = Setting {
+        backend: Backend::default(),
+        home: "/",
+        agent_home: "/",
+        cwd: None,
+        sudo_password: false,
+    };
+    let _ = check("true", &setting);
+    let _ = redact("", Mode::Text);
+    let _ = threat::scan("", threat::Scope::Strict);
 }
 
 fn read(text: &str, setting: &Setting<'_>) -> Judgement {

@@ -39,6 +39,10 @@ impl Ledger {
             Weight::Floor => (Verdict::Deny, Severity::Critical),
             Weight::Ask(severity) => (Verdict::Ask, severity),
         };
+        if self.findings.len() >= MOST_FINDINGS {
+            self.verdict = self.verdict.max(verdict);
+            return;
+        }
         self.add(
             verdict,
             finding(rule.id, rule.key, rule.description.to_owned(), severity, span),

@@ -4,6 +4,8 @@
 //! What cannot be read is `ask`, never `allow`; the floor (`deny`) holds at
 //! command positions only, so text that is data stays data.
 
+#[cfg(any(test, fuzzing))] // cargo-fuzz sets the latter
+pub mod border;
 mod call;
 pub mod file_access;
 pub mod flow;
@@ -31,7 +33,7 @@ pub mod url;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-pub use judge::check;
+pub use judge::{check, prepare};
 
 /// What a command is judged against.
 #[derive(Clone, Copy, Debug)]

@@ -15,6 +15,8 @@ pub(crate) struct Grammar {
     pub(crate) assignments: bool,
     /// Options with which nothing is run (`command -v`).
     pub(crate) inert: &'static [&'static str],
+    /// Options that take two words (`bwrap --bind A B`).
+    pub(crate) paired: &'static [&'static str],
 }
 
 impl Grammar {
@@ -24,6 +26,7 @@ impl Grammar {
         operands: 0,
         assignments: false,
         inert: &[],
+        paired: &[],
     };
 
     /// Index of the first word of the command that is run.
@@ -40,7 +43,10 @@ impl Grammar {
                 return (at < args.len()).then_some(at);
             }
             if text.starts_with('-') && text.len() > 1 {
-                at += 1 + usize::from(self.takes_next(text));
+                at += 1 + self.words_taken(text);
+            } else if self.assignments && text == "-" {
+                // `env - cmd` empties the environment.
+                at += 1;
             } else if self.assignments && is_assignment(text) {
                 at += 1;
             } else if left > 0 {
@@ -51,6 +57,13 @@ impl Grammar {
             }
         }
         None
+    }
+
+    fn words_taken(&self, text: &str) -> usize {
+        if self.paired.contains(&text) {
+            return 2;
+        }
+        usize::from(self.takes_next(text))
     }
 
     /// Whether the option's value is the next word.

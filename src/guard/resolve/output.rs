@@ -18,7 +18,14 @@ pub(crate) struct Feed {
     pub(crate) text: Option<String>,
     pub(crate) fetched: bool,
     pub(crate) decoded: Option<Decoder>,
+    /// A secret file or the environment was read.
     pub(crate) secret: Option<Span>,
+    /// A tool printed a stored secret; to use one is no harm, to send it is.
+    pub(crate) printed: Option<Span>,
+    /// The output names secret files.
+    pub(crate) named: Option<Span>,
+    /// A shell that takes commands from elsewhere speaks.
+    pub(crate) shell: Option<Span>,
     pub(crate) span: Span,
 }
 
@@ -38,6 +45,9 @@ impl Feed {
             fetched: self.fetched || before.fetched,
             decoded: self.decoded.or(before.decoded),
             secret: self.secret.or(before.secret),
+            printed: self.printed.or(before.printed),
+            named: self.named.or(before.named),
+            shell: self.shell.or(before.shell),
             span: Span {
                 start: before.span.start.min(self.span.start),
                 end: self.span.end.max(before.span.end),
@@ -59,6 +69,11 @@ pub(crate) fn literal_output(call: &Call) -> Option<String> {
         {
             input()?.to_owned()
         }
+        "dd" if !call.args.iter().any(|arg| arg.text.starts_with("if=")) => input()?.to_owned(),
+        // What the shell would find is known by its name.
+        "which" | "realpath" => known(&call.args)?.last().copied()?.to_owned(),
+        "command" if call.short('v').is_some() => known(&call.args)?.last().copied()?.to_owned(),
+        "type" if call.short('p').or(call.short('P')).is_some() => known(&call.args)?.last().copied()?.to_owned(),
         "base64" | "gbase64" if decodes(call) => decode_base64(input()?)?,
         "xxd" if call.short('r').is_some() => decode_hex(input()?)?,
         "rev" if call.args.is_empty() => input()?
@@ -68,6 +83,12 @@ pub(crate) fn literal_output(call: &Call) -> Option<String> {
             .join("\n"),
         "tr" => translate(call, input()?)?,
         _ => return None,
+    };
+    // Shells drop NUL from what they read.
+    let text = if text.contains('\0') {
+        text.replace('\0', "")
+    } else {
+        text
     };
     (text.len() <= LONGEST).then_some(text)
 }

@@ -2,7 +2,7 @@
 
 use super::{HIGH, Rule, Scene};
 use crate::guard::Span;
-use crate::guard::call::Call;
+use crate::guard::call::{Call, How};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -11,13 +11,50 @@ pub(super) const RULES: &[Rule] = &[
         description: "changes who may log in or what they may do",
         weight: HIGH,
         programs: &[
-            "useradd", "usermod", "userdel", "adduser", "deluser", "groupadd", "groupmod", "gpasswd", "passwd",
-            "chpasswd", "visudo", "vipw", "dscl",
+            "useradd",
+            "usermod",
+            "userdel",
+            "adduser",
+            "deluser",
+            "groupadd",
+            "groupmod",
+            "gpasswd",
+            "passwd",
+            "chpasswd",
+            "visudo",
+            "vipw",
+            "dscl",
+            "newusers",
+            "chage",
+            "chsh",
+            "groupdel",
+            "delgroup",
+            "addgroup",
+            "pw",
+            "vigr",
+            "pwconv",
+            "sysadminctl",
+            "grpck",
+            "realm",
+            "authselect",
+            "pam-auth-update",
         ],
         when: |call, _| {
-            call.has(&["--help", "-h", "--version", "-S", "--status", "-c", "--check"])
-                .is_none()
-                .then_some(call.span)
+            call.has(&[
+                "--help",
+                "-h",
+                "--version",
+                "-S",
+                "--status",
+                "-c",
+                "--check",
+                "-list",
+                "-read",
+                "-search",
+                "-l",
+            ])
+            .is_none()
+            .then_some(call.span)
         },
         hits: &[
             "sudo usermod -aG sudo bob",
@@ -77,6 +114,32 @@ pub(super) const RULES: &[Rule] = &[
         },
         hits: &["insmod x.ko", "modprobe x", "sysctl -w kernel.x=1", "kexec -e"],
         misses: &["sysctl -a", "sysctl kernel.hostname", "lsmod", "modprobe -n x"],
+    },
+    Rule {
+        id: "kernel-file",
+        key: "write to a kernel file (/proc, /sys)",
+        description: "changes settings of the running kernel or its memory",
+        weight: HIGH,
+        programs: &[],
+        when: |call, _| {
+            let kernel = |path: &str| {
+                (path.starts_with("/proc/") && !path.starts_with("/proc/self/"))
+                    || path.starts_with("/sys/")
+                    || matches!(path, "/dev/mem" | "/dev/kmem" | "/dev/port")
+            };
+            let mut writes = call.writes.iter().filter(|write| write.how != How::Delete);
+            writes.find(|write| kernel(&write.path)).map(|write| write.span)
+        },
+        hits: &[
+            "echo 0 > /proc/sys/kernel/randomize_va_space",
+            "echo 1 | sudo tee /sys/class/x/y",
+            "dd if=x of=/dev/mem",
+        ],
+        misses: &[
+            "cat /proc/cpuinfo > x",
+            "echo 500 > /proc/self/oom_score_adj",
+            "cat /sys/class/net/eth0/mtu",
+        ],
     },
     Rule {
         id: "mount-change",

@@ -18,7 +18,7 @@ pub(super) const RULES: &[Rule] = &[
                     "delete" | "drain" | "uninstall" | "apply" | "get" | "exec" | "logs"
                 )
             })?;
-            (matches!(verb.text.as_str(), "delete" | "drain" | "uninstall")
+            (matches!(verb.text.as_str(), "delete" | "drain" | "uninstall" | "evict")
                 && call.option_texts(&["--dry-run"]).next().is_none())
             .then_some(verb.span)
         },
@@ -41,17 +41,35 @@ pub(super) const RULES: &[Rule] = &[
         weight: HIGH,
         programs: &["terraform", "tofu", "terragrunt", "pulumi", "cdk"],
         when: |call, _| {
-            let verb = call.operands().next()?;
+            let mut verbs = call
+                .operands()
+                .filter(|arg| !matches!(arg.text.as_str(), "run-all" | "run" | "--"));
+            let verb = verbs.next()?;
             let unasked = call.args.iter().any(|arg| {
                 matches!(arg.text.trim_start_matches('-'), "auto-approve" | "yes" | "force") || arg.text == "-y"
             });
-            (verb.text == "destroy" || (unasked && matches!(verb.text.as_str(), "apply" | "up" | "deploy")))
+            let second = verbs.next().map(|arg| arg.text.as_str());
+            let state = matches!(
+                (verb.text.as_str(), second),
+                ("state", Some("rm" | "push" | "replace-provider"))
+                    | ("workspace", Some("delete"))
+                    | ("stack", Some("rm"))
+                    | ("force-unlock", _)
+            );
+            let destroys = verb.text == "destroy"
+                || call
+                    .args
+                    .iter()
+                    .any(|arg| arg.text == "-destroy" && verb.text == "apply");
+            (destroys || state || (unasked && matches!(verb.text.as_str(), "apply" | "up" | "deploy")))
                 .then_some(verb.span)
         },
         hits: &[
             "terraform destroy -auto-approve",
             "terraform apply -auto-approve",
             "pulumi destroy",
+            "terraform state rm aws_x.y",
+            "pulumi stack rm dev",
         ],
         misses: &["terraform plan -out=x", "terraform apply tf.plan"],
     },
@@ -61,7 +79,53 @@ pub(super) const RULES: &[Rule] = &[
         description: "deletes resources or data in a cloud",
         weight: HIGH,
         programs: &[
-            "aws", "gcloud", "az", "gsutil", "doctl", "heroku", "flyctl", "fly", "gh", "rclone",
+            "aws",
+            "gcloud",
+            "az",
+            "gsutil",
+            "doctl",
+            "heroku",
+            "flyctl",
+            "fly",
+            "gh",
+            "glab",
+            "mc",
+            "s3cmd",
+            "s5cmd",
+            "hcloud",
+            "linode-cli",
+            "scw",
+            "oci",
+            "ibmcloud",
+            "aliyun",
+            "exo",
+            "vercel",
+            "netlify",
+            "wrangler",
+            "firebase",
+            "railway",
+            "render",
+            "cf",
+            "eb",
+            "sls",
+            "serverless",
+            "sam",
+            "copilot",
+            "amplify",
+            "eksctl",
+            "kops",
+            "openstack",
+            "nova",
+            "civo",
+            "upctl",
+            "b2",
+            "azcopy",
+            "bq",
+            "neonctl",
+            "pscale",
+            "turso",
+            "planetscale",
+            "ansible",
         ],
         when: cloud_deletes,
         hits: &[
@@ -71,6 +135,13 @@ pub(super) const RULES: &[Rule] = &[
             "az group delete -n x",
             "gh repo delete x --yes",
             "aws ec2 terminate-instances --instance-ids i",
+            "aws --profile prod s3 rm s3://x --recursive",
+            "aws s3 sync a s3://b --delete",
+            "gcloud --project p compute instances delete vm",
+            "heroku pg:reset DATABASE_URL",
+            "vercel rm x",
+            "eksctl delete cluster x",
+            "sls remove",
         ],
         misses: &[
             "aws s3 ls",
@@ -78,6 +149,57 @@ pub(super) const RULES: &[Rule] = &[
             "gcloud config list",
             "gh pr create --title delete",
             "gh api repos/x",
+            "aws --profile dev s3 ls",
+            "aws s3 rm s3://x/one.txt",
+            "az account show",
+            "firebase emulators:start",
+        ],
+    },
+    Rule {
+        id: "cloud-rights",
+        key: "change of rights in a cloud or cluster",
+        description: "gives rights, keys or access to others in a cloud or cluster",
+        weight: HIGH,
+        programs: &["aws", "gcloud", "az", "kubectl", "oc", "gsutil"],
+        when: grants_rights,
+        hits: &[
+            "aws iam create-access-key --user-name x",
+            "aws iam attach-user-policy --user-name x --policy-arn y",
+            "aws s3api put-bucket-acl --acl public-read --bucket x",
+            "aws ec2 authorize-security-group-ingress --group-id x --cidr 0.0.0.0/0 --protocol tcp --port 22",
+            "gcloud projects add-iam-policy-binding p --member=allUsers --role=roles/owner",
+            "az role assignment create --assignee x --role Owner",
+            "kubectl create clusterrolebinding x --clusterrole=cluster-admin --user=y",
+        ],
+        misses: &[
+            "aws iam list-users",
+            "gcloud iam roles list",
+            "az role assignment list",
+            "kubectl get clusterrolebindings",
+            "kubectl create deployment x --image=y",
+        ],
+    },
+    Rule {
+        id: "cluster-change",
+        key: "stop or forced replacement of cluster resources",
+        description: "takes away what runs in a cluster, or enters its machines",
+        weight: HIGH,
+        programs: &["kubectl", "oc", "helm"],
+        when: changes_cluster,
+        hits: &[
+            "kubectl scale deploy x --replicas=0",
+            "kubectl replace --force -f x.yaml",
+            "kubectl debug node/x -it --image=alpine",
+            "kubectl cordon n",
+            "kubectl run x --image=y --privileged",
+            "kubectl taint nodes n k=v:NoExecute",
+        ],
+        misses: &[
+            "kubectl scale deploy x --replicas=3",
+            "kubectl rollout status deploy/x",
+            "kubectl debug pod/x",
+            "kubectl apply -f x.yaml",
+            "kubectl describe node n",
         ],
     },
     Rule {
@@ -100,6 +222,8 @@ pub(super) const RULES: &[Rule] = &[
             "mysqladmin drop x",
             "redis-cli FLUSHALL",
             "mongo --eval 'db.dropDatabase()'",
+            "mongosh --eval 'db.users.deleteMany({})'",
+            "redis-cli --scan --pattern 'a:*' | xargs redis-cli del",
         ],
         misses: &[
             "redis-cli ping",
@@ -110,30 +234,167 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
+/// Options before the verb whose value is the next word.
+const GLOBAL: &[&str] = &[
+    "--profile",
+    "--region",
+    "--output",
+    "--endpoint-url",
+    "--query",
+    "--project",
+    "--account",
+    "--zone",
+    "--format",
+    "--subscription",
+    "--context",
+    "--app",
+    "-a",
+    "-t",
+    "--token",
+    "-R",
+    "--repo",
+    "--config",
+    "--org",
+];
+
+/// The first words that are no options.
+fn verbs(call: &Call) -> Vec<&crate::guard::resolve::Value> {
+    let mut words = Vec::new();
+    let mut skip = false;
+    for arg in &call.args {
+        let is_value = std::mem::replace(&mut skip, GLOBAL.contains(&arg.text.as_str()));
+        if is_value {
+            continue;
+        }
+        if arg.text.starts_with('-') {
+            // Behind the verb options come with values that are no verbs.
+            if words.len() > 1 {
+                break;
+            }
+            continue;
+        }
+        words.push(arg);
+    }
+    words.truncate(5);
+    words
+}
+
 fn cloud_deletes(call: &Call, _: &Scene<'_>) -> Option<Span> {
-    // Options come with values that are not verbs: only leading words count.
-    let words: Vec<_> = call
-        .args
-        .iter()
-        .take_while(|arg| !arg.text.starts_with('-'))
-        .take(5)
-        .collect();
+    let words = verbs(call);
     let deletes = |text: &str| {
-        matches!(text, "delete" | "rb" | "destroy" | "purge" | "apps:destroy")
-            || text.starts_with("delete-")
-            || text.starts_with("terminate-")
+        matches!(
+            text,
+            "delete"
+                | "rb"
+                | "destroy"
+                | "purge"
+                | "remove"
+                | "terminate"
+                | "delete-all"
+                | "rm"
+                | "deprovision"
+                | "archive"
+                | "del"
+        ) || ["delete-", "terminate-", "deregister-", "purge-", "destroy-"]
+            .iter()
+            .any(|start| text.starts_with(start))
+            || [":destroy", ":delete", ":reset", ":purge", ":disable"]
+                .iter()
+                .any(|end| text.ends_with(end))
     };
-    if call.name == "gh" && words.first().is_some_and(|first| first.text == "api") {
+    if matches!(call.name.as_str(), "gh" | "glab") && words.first().is_some_and(|first| first.text == "api") {
         return call
             .option_texts(&["-X", "--method"])
             .find(|(text, _)| text.eq_ignore_ascii_case("delete"))
             .map(|(_, arg)| arg.span);
     }
+    // One file at a time is everyday; a tree is not.
+    let one_by_one = call.is(&["aws", "gsutil", "mc", "s3cmd", "s5cmd", "b2", "azcopy", "gh", "glab"]);
     let recursive = call.has(&["--recursive", "-r", "-R"]).is_some();
-    let removes = words
-        .iter()
-        .find(|word| deletes(&word.text) || (recursive && word.text == "rm"));
-    removes.map(|word| word.span)
+    let mirrors = call
+        .has(&["--delete"])
+        .filter(|_| words.iter().any(|word| word.text == "sync"));
+    let removes = words.iter().find(|word| {
+        let text = word.text.as_str();
+        deletes(text) && (!matches!(text, "rm" | "del" | "remove" | "archive") || recursive || !one_by_one)
+    });
+    removes.map(|word| word.span).or(mirrors)
+}
+
+fn grants_rights(call: &Call, _: &Scene<'_>) -> Option<Span> {
+    let words = verbs(call);
+    let any = |wanted: &[&str]| {
+        words
+            .iter()
+            .find(|word| wanted.iter().any(|start| word.text.starts_with(start)))
+            .map(|word| word.span)
+    };
+    let open = call.args.iter().find(|arg| {
+        matches!(
+            arg.text.as_str(),
+            "0.0.0.0/0" | "::/0" | "public-read" | "public-read-write" | "allUsers"
+        ) || arg.text.ends_with("=allUsers")
+    });
+    let open = || open.map(|arg| arg.span);
+    match call.name.as_str() {
+        "aws" => any(&[
+            "create-access-key",
+            "attach-user-policy",
+            "attach-role-policy",
+            "put-user-policy",
+            "put-role-policy",
+            "create-login-profile",
+            "update-assume-role-policy",
+            "add-user-to-group",
+            "put-bucket-policy",
+            "update-login-profile",
+            "create-user",
+            "deactivate-mfa-device",
+        ])
+        .or_else(open),
+        "gcloud" | "gsutil" => any(&["add-iam-policy-binding", "set-iam-policy"])
+            .or_else(|| {
+                words
+                    .iter()
+                    .any(|word| word.text == "keys")
+                    .then(|| any(&["create"]))
+                    .flatten()
+            })
+            .or_else(open),
+        "az" => {
+            let role = words
+                .iter()
+                .any(|word| matches!(word.text.as_str(), "assignment" | "sp" | "credential"));
+            any(&["create", "reset", "create-for-rbac"]).filter(|_| role)
+        }
+        _ => any(&["create"]).filter(|_| {
+            words
+                .iter()
+                .any(|word| matches!(word.text.as_str(), "clusterrolebinding" | "rolebinding" | "clusterrole"))
+                || words.iter().any(|word| word.text == "token")
+        }),
+    }
+}
+
+fn changes_cluster(call: &Call, _: &Scene<'_>) -> Option<Span> {
+    let verb = call.operands().next()?;
+    let has = |start: &str| call.args.iter().any(|arg| arg.text.starts_with(start));
+    let changes = match verb.text.as_str() {
+        "scale" => has("--replicas=0") || call.option_text(&["--replicas"]).is_some_and(|(count, _)| count == "0"),
+        "replace" => has("--force"),
+        "cordon" => true,
+        "taint" => has("nodes") && call.args.iter().any(|arg| arg.text.contains("NoExecute")),
+        "debug" => has("node/"),
+        "run" => {
+            has("--privileged")
+                || call
+                    .args
+                    .iter()
+                    .any(|arg| arg.text.contains("hostPID") || arg.text.contains("privileged"))
+        }
+        _ => false,
+    };
+    changes.then_some(verb.span)
 }
 
 fn drops(call: &Call, _: &Scene<'_>) -> Option<Span> {
@@ -146,11 +407,26 @@ fn drops(call: &Call, _: &Scene<'_>) -> Option<Span> {
     match call.name.as_str() {
         "dropdb" | "dropuser" => call.operands().next().map(|name| name.span),
         "mysqladmin" => word(&["drop", "shutdown"]),
-        "redis-cli" | "valkey-cli" => word(&["flushall", "flushdb", "shutdown"]),
+        "redis-cli" | "valkey-cli" => word(&["flushall", "flushdb", "shutdown"]).or_else(|| {
+            word(&["del", "unlink"])
+                .filter(|_| call.wrapped_by(&["xargs"]) || call.args.iter().any(|arg| !arg.runs.is_empty()))
+        }),
         _ => call
             .args
             .iter()
-            .find(|arg| arg.text.contains("dropDatabase") || arg.text.contains(".drop()"))
+            .find(|arg| {
+                let text = arg.text.as_str();
+                [
+                    "dropDatabase",
+                    ".drop()",
+                    ".drop(",
+                    "deleteMany({})",
+                    "remove({})",
+                    ".dropIndexes(",
+                ]
+                .iter()
+                .any(|call| text.contains(call))
+            })
             .map(|arg| arg.span),
     }
 }

@@ -64,7 +64,7 @@ pub(super) const RULES: &[Rule] = &[
         key: "xargs with rm",
         description: "deletes whatever names arrive on the input",
         weight: HIGH,
-        programs: &["rm"],
+        programs: &["rm", "unlink", "srm"],
         when: |call, _| call.wrapped_by(&["xargs", "gxargs", "parallel"]).then_some(call.span),
         hits: &["find . -type f | xargs rm", "ls | xargs -0 rm -f"],
         misses: &["ls | xargs -n1 echo rm", "find . | xargs ls"],
@@ -74,7 +74,7 @@ pub(super) const RULES: &[Rule] = &[
         key: "find -exec/-execdir rm",
         description: "deletes every file the search finds",
         weight: HIGH,
-        programs: &["rm"],
+        programs: &["rm", "unlink", "srm"],
         when: |call, _| call.wrapped_by(&["find", "gfind", "fd", "fdfind"]).then_some(call.span),
         hits: &["find . -exec rm {} \\;", "find . -execdir /bin/rm {} +"],
         misses: &["find . -exec grep rm {} +", "find . -name rm"],
@@ -106,7 +106,7 @@ pub(super) const RULES: &[Rule] = &[
         weight: HIGH,
         programs: &["mv"],
         when: moves_directory,
-        hits: &["mv ~ /tmp/gone", "mv /etc /old", "mv -f $HOME/ x"],
+        hits: &["mv ~ /tmp/gone", "mv /etc /old", "mv -f $HOME/ x", "mv /usr/bin /tmp"],
         misses: &["mv a b", "mv ~/x ~/y", "mv x ~"],
     },
 ];
@@ -121,7 +121,7 @@ fn in_root_path(call: &Call, scene: &Scene<'_>) -> Option<Span> {
     let operands: Vec<_> = call.operands().collect();
     if let [only] = operands.as_slice()
         && is_verification_file(&only.text)
-        && call.args.iter().all(|arg| arg.span == only.span || arg.text == "-f")
+        && call.args.iter().all(|arg| std::ptr::eq(arg, *only) || arg.text == "-f")
     {
         return None;
     }
@@ -150,7 +150,18 @@ fn moves_directory(call: &Call, scene: &Scene<'_>) -> Option<Span> {
         .iter()
         .find(|source| {
             let folded = locate(&source.text, scene.setting);
-            super::floor::is_protected(without_glob(&folded))
+            let path = without_glob(&folded);
+            super::floor::is_protected(path) || is_system_part(path)
         })
         .map(|source| source.span)
+}
+
+/// `/usr/bin` and `/var/lib`, but not what lies deeper.
+fn is_system_part(path: &str) -> bool {
+    let mut parts = path.trim_start_matches('/').split('/');
+    let top = parts.next().unwrap_or_default();
+    path.starts_with('/')
+        && matches!(top, "usr" | "var" | "etc" | "lib" | "boot")
+        && parts.count() == 1
+        && !matches!(path, "/var/tmp" | "/var/www" | "/usr/local")
 }

@@ -30,9 +30,20 @@ pub(super) const RULES: &[Rule] = &[
         description: "gives a container the host's files or rights",
         weight: HIGH,
         programs: ENGINES,
-        when: |call, _| (mounts_host(call) || call.has(&["--privileged", "--pid=host"]).is_some()).then_some(call.span),
-        hits: &["docker run --rm -v /:/host alpine ls", "docker run --privileged x"],
-        misses: &["docker run --rm alpine true", "docker run -v /home/x:/x y"],
+        when: |call, _| (mounts_host(call) || takes_host_rights(call)).then_some(call.span),
+        hits: &[
+            "docker run --rm -v /:/host alpine ls",
+            "docker run --privileged x",
+            "docker run --cap-add=SYS_ADMIN x",
+            "docker run --device /dev/sda x",
+            "docker run --security-opt apparmor=unconfined x",
+        ],
+        misses: &[
+            "docker run --rm alpine true",
+            "docker run -v /home/x:/x y",
+            "docker run --cap-add NET_BIND_SERVICE x",
+            "docker run --device /dev/dri x",
+        ],
     },
     Rule {
         id: "compose-lifecycle",
@@ -86,10 +97,60 @@ pub(super) const RULES: &[Rule] = &[
         weight: MEDIUM,
         programs: ENGINES,
         when: prunes,
-        hits: &["docker system prune -af", "docker volume rm data"],
-        misses: &["docker system df", "docker volume ls"],
+        hits: &[
+            "docker system prune -af",
+            "docker volume rm data",
+            "docker rm -f $(docker ps -aq)",
+            "docker stack rm x",
+            "docker swarm leave --force",
+        ],
+        misses: &[
+            "docker system df",
+            "docker volume ls",
+            "docker rm -f test-db",
+            "docker image prune",
+        ],
     },
 ];
+
+fn takes_host_rights(call: &Call) -> bool {
+    const RIGHTS: &[&str] = &[
+        "ALL",
+        "SYS_ADMIN",
+        "SYS_PTRACE",
+        "SYS_MODULE",
+        "DAC_READ_SEARCH",
+        "DAC_OVERRIDE",
+        "SYS_RAWIO",
+        "BPF",
+        "NET_ADMIN",
+    ];
+    let named = |options: &'static [&'static str], holds: fn(&str) -> bool| {
+        call.option_texts(options).any(|(text, _)| holds(text))
+    };
+    call.has(&[
+        "--privileged",
+        "--pid=host",
+        "--ipc=host",
+        "--userns=host",
+        "--uts=host",
+        "--privileged=true",
+    ])
+    .is_some()
+        || named(&["--cap-add"], |text| {
+            let upper = text.to_uppercase();
+            RIGHTS.contains(&upper.strip_prefix("CAP_").unwrap_or(&upper))
+        })
+        || named(&["--device"], |text| {
+            super::paths::is_block_device(text.split(':').next().unwrap_or_default()) || text.starts_with("/dev/mem")
+        })
+        || named(&["--security-opt"], |text| {
+            text.contains("unconfined") || text.contains("disable")
+        })
+        || named(&["--pid", "--ipc", "--userns", "--uts", "--cgroupns"], |text| {
+            text == "host"
+        })
+}
 
 fn is_one(verb: &Value, verbs: &[&str]) -> bool {
     verbs.contains(&verb.text.as_str())
@@ -131,6 +192,22 @@ fn prunes(call: &Call, _: &Scene<'_>) -> Option<Span> {
                 || call.short('f').or(call.short('a')).is_some()
                 || call.has(&["--all", "--force", "--volumes"]).is_some();
             forced.then_some(verb.span)
+        }
+        [object, verb, ..]
+            if matches!(
+                (object.text.as_str(), verb.text.as_str()),
+                ("stack" | "service" | "secret" | "config", "rm") | ("swarm", "leave")
+            ) =>
+        {
+            Some(verb.span)
+        }
+        [verb, rest @ ..] if matches!(verb.text.as_str(), "rm" | "rmi") => {
+            // Running containers and every one that a search lists.
+            let forced = rest.iter().any(|arg| {
+                crate::guard::call::is_group(&arg.text) && arg.text.contains(['f', 'v']) || arg.text == "--force"
+            });
+            let listed = rest.iter().any(|arg| !arg.runs.is_empty());
+            (listed && (forced || verb.text == "rmi")).then_some(verb.span)
         }
         [object, verb, ..] if object.text == "volume" && matches!(verb.text.as_str(), "rm" | "remove") => {
             Some(verb.span)

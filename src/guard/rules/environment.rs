@@ -9,9 +9,37 @@ use crate::guard::resolve::Value;
 const LOADERS: &[&str] = &[
     "LD_PRELOAD",
     "LD_AUDIT",
-    "LD_LIBRARY_PATH",
     "DYLD_INSERT_LIBRARIES",
-    "DYLD_LIBRARY_PATH",
+    "DYLD_FRAMEWORK_PATH",
+    "PYTHONHOME",
+    "PYTHONBREAKPOINT",
+    "PYTHONINSPECT",
+    "PERL5LIB",
+    "RUBYLIB",
+    "LUA_INIT",
+    "PHPRC",
+    "PHP_INI_SCAN_DIR",
+    "BASHOPTS",
+    "OPENSSL_CONF",
+    "OPENSSL_ENGINES",
+    "OPENSSL_MODULES",
+    "GCC_EXEC_PREFIX",
+    "COMPILER_PATH",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_TEMPLATE_DIR",
+    "GIT_EXEC_PATH",
+    "EXINIT",
+    "VIMINIT",
+    "GVIMINIT",
+    "WGETRC",
+    "CURL_HOME",
+    "HOSTALIASES",
+    "INPUTRC",
+    "SSLKEYLOGFILE",
+    "GLIBC_TUNABLES",
+    "DOTNET_STARTUP_HOOKS",
+    "CORECLR_PROFILER_PATH",
+    "ELECTRON_RUN_AS_NODE",
     "BASH_ENV",
     "PROMPT_COMMAND",
     "PYTHONSTARTUP",
@@ -48,7 +76,28 @@ const COMMANDS: &[&str] = &[
     "CVS_RSH",
     "SYSTEMD_PAGER",
     "HGEDITOR",
+    "KUBE_EDITOR",
+    "RUSTC_WRAPPER",
+    "RUSTC_WORKSPACE_WRAPPER",
+    "CARGO_BUILD_RUSTC_WRAPPER",
+    "npm_config_script_shell",
+    "FCEDIT",
+    "PSQL_EDITOR",
+    "PSQL_PAGER",
+    "BAT_PAGER",
+    "DELTA_PAGER",
+    "GH_PAGER",
+    "AWS_PAGER",
+    "MAILER",
+    "GNUPG_PINENTRY",
+    "RIPGREP_CONFIG_PATH",
+    "MANOPT",
+    "MANROFFOPT",
+    "FZF_DEFAULT_COMMAND",
 ];
+
+/// Prompts, which the shell expands each time it shows them.
+const PROMPTS: &[&str] = &["PS0", "PS1", "PS2", "PS4", "PROMPT", "RPROMPT"];
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -59,7 +108,7 @@ pub(super) const RULES: &[Rule] = &[
         programs: &[],
         when: |call, _| {
             assigned(call)
-                .find(|(name, value)| loads(name, *value))
+                .find(|(name, value)| loads(name, *value, call))
                 .map(|(_, value)| value.span)
         },
         hits: &[
@@ -67,11 +116,22 @@ pub(super) const RULES: &[Rule] = &[
             "BASH_ENV=./x.sh bash build.sh",
             "export PROMPT_COMMAND='x'",
             "NODE_OPTIONS='--require ./x.js' npm t",
+            "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=core.pager GIT_CONFIG_VALUE_0=./x git log",
+            "JAVA_TOOL_OPTIONS=-javaagent:x.jar java -jar a.jar",
+            "LD_LIBRARY_PATH=. ls",
+            "ENV=./x sh -i",
+            "MAKEFLAGS='--eval=x:;id' make",
+            "PS4='$(id)' bash -x y",
         ],
         misses: &[
             "FOO=1 ls",
             "NODE_OPTIONS=--max-old-space-size=4096 npm t",
             "unset LD_PRELOAD",
+            "LD_LIBRARY_PATH=/usr/local/lib ./app",
+            "ENV=production npm start",
+            "MAKEFLAGS=-j8 make",
+            "export PS1='$ '",
+            "JAVA_TOOL_OPTIONS=-Xmx2g mvn test",
         ],
     },
     Rule {
@@ -97,6 +157,7 @@ pub(super) const RULES: &[Rule] = &[
             "GIT_SSH_COMMAND='ssh -i k' git pull",
             "export EDITOR=vim",
             "PAGER='less -R' man ls",
+            "RUSTC_WRAPPER=sccache cargo build",
         ],
     },
     Rule {
@@ -141,7 +202,29 @@ struct Given<'v> {
     span: Span,
 }
 
-fn loads(name: &str, value: Given<'_>) -> bool {
+fn loads(name: &str, value: Given<'_>, call: &Call) -> bool {
+    let text = value.text;
+    match name {
+        "LD_LIBRARY_PATH" | "DYLD_LIBRARY_PATH" => {
+            return text
+                .split(':')
+                .any(|entry| !entry.is_empty() && (!entry.starts_with(['/', '$', '~']) || is_open_to_all(entry)));
+        }
+        // The start file of a POSIX shell; elsewhere the name means a stage.
+        "ENV" => return text.contains('/') && crate::guard::unwrap::is_shell(&call.name),
+        "JAVA_TOOL_OPTIONS" | "_JAVA_OPTIONS" | "JDK_JAVA_OPTIONS" | "MAVEN_OPTS" | "GRADLE_OPTS" | "JAVA_OPTS" => {
+            return text.contains("-javaagent") || text.contains("-agent") || text.contains("-XX:OnError");
+        }
+        "MAKEFLAGS" | "GNUMAKEFLAGS" => return text.contains("eval") || text.contains("SHELL="),
+        "PYTHONPATH" | "NODE_PATH" | "CLASSPATH" => return text.split(':').any(is_open_to_all),
+        _ => {}
+    }
+    if name.starts_with("GIT_CONFIG_KEY_") {
+        return crate::guard::unwrap::runs_program(&text.to_lowercase()) || text.to_lowercase().starts_with("alias.");
+    }
+    if PROMPTS.contains(&name) {
+        return text.contains("$(") || text.contains('`');
+    }
     if name == "NODE_OPTIONS" {
         return ["--require", "-r ", "--import", "--loader", "--experimental-loader"]
             .iter()
@@ -179,6 +262,27 @@ fn is_plain_program(text: &str) -> bool {
         "diff-so-fancy",
         "firefox",
         "none",
+        "sccache",
+        "ccache",
+        "cachepot",
+        "buildcache",
+        "fd",
+        "rg",
+        "batcat",
+        "moar",
+        "lesspipe",
+        "zed",
+        "kak",
+        "ne",
+        "pico",
+        "gvim",
+        "idea",
+        "google-chrome",
+        "chromium",
+        "open",
+        "xdg-open",
+        "wslview",
+        "--no-pager",
     ];
     let mut words = text.split_whitespace();
     let program = words.next().unwrap_or_default();
@@ -191,12 +295,15 @@ fn is_plain_program(text: &str) -> bool {
             .all(|word| !word.to_lowercase().contains("proxycommand") && !word.contains(['$', '`', ';', '|', '&', '(']))
 }
 
+/// Where every user of the machine may put a file.
+fn is_open_to_all(entry: &str) -> bool {
+    ["/tmp", "/var/tmp", "/dev/shm"]
+        .iter()
+        .any(|folder| entry.starts_with(folder))
+}
+
 fn leads_astray(path: &str) -> bool {
     let mut entries = path.split(':');
     let first = entries.next().unwrap_or_default();
-    first.is_empty()
-        || first.starts_with('.')
-        || ["/tmp", "/var/tmp", "/dev/shm"]
-            .iter()
-            .any(|folder| first.starts_with(folder))
+    first.is_empty() || first.starts_with('.') || is_open_to_all(first)
 }

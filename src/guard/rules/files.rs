@@ -218,6 +218,32 @@ pub(super) const RULES: &[Rule] = &[
         misses: &["sort -o out.txt in.txt", "curl http://x -o out.html", "tree -o t.txt ."],
     },
     Rule {
+        id: "write-system-program",
+        key: "write to a directory of system programs",
+        description: "adds or replaces a program that others run by its name",
+        weight: HIGH,
+        programs: EVERYONE,
+        when: |call, scene| {
+            let writes = call.writes.iter().filter(|write| write.how != How::Delete);
+            writes
+                .into_iter()
+                .find(|write| is(&write.path, scene, &[Class::Programs]))
+                .map(|write| write.span)
+        },
+        hits: &[
+            "cp x /usr/bin/ls",
+            "curl http://x > /usr/local/bin/kubectl",
+            "install -m755 a /usr/local/bin/a",
+            "tee /bin/sh < x",
+        ],
+        misses: &[
+            "cp /usr/bin/env .",
+            "ls /usr/bin",
+            "cp x ~/.local/bin/x",
+            "cp x /usr/share/doc/x",
+        ],
+    },
+    Rule {
         id: "write-autostart",
         key: "write to autostart location",
         description: "plants something that starts by itself",

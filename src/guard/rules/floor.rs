@@ -12,7 +12,7 @@ pub(super) const RULES: &[Rule] = &[
         key: "recursive delete of root filesystem",
         description: "deletes the root of the file system",
         weight: Weight::Floor,
-        programs: &["rm"],
+        programs: REMOVERS,
         when: |call, scene| deleted(call, scene, |path| path == "/"),
         hits: &[
             "rm -rf /",
@@ -25,6 +25,10 @@ pub(super) const RULES: &[Rule] = &[
             "bash -c 'rm -rf /'",
             "eval \"rm -rf /\"",
             "echo cm0gLXJmIC8= | base64 -d | sh",
+            "npx rimraf /",
+            "env -C / rm -rf .",
+            "xargs -I{} rm -rf {} <<< /",
+            "$(which rm) -rf /",
         ],
         misses: &[
             "rm -rf /tmp",
@@ -40,7 +44,7 @@ pub(super) const RULES: &[Rule] = &[
         key: "recursive delete of home directory",
         description: "deletes the whole home directory",
         weight: Weight::Floor,
-        programs: &["rm"],
+        programs: REMOVERS,
         when: |call, scene| deleted(call, scene, |path| path == "~"),
         hits: &["rm -rf ~", "rm -rf \"$HOME\"/", "rm -rf ~/*", "rm -rf /home/alice"],
         misses: &["rm -rf ~/project", "rm -rf $HOME/.cache", "rm -rf ~bob"],
@@ -50,7 +54,7 @@ pub(super) const RULES: &[Rule] = &[
         key: "recursive delete of system directory",
         description: "deletes a directory the system needs",
         weight: Weight::Floor,
-        programs: &["rm"],
+        programs: REMOVERS,
         when: |call, scene| deleted(call, scene, is_protected),
         hits: &["rm -rf /etc", "rm -rf /usr/*", "rm -rf /opt", "(cd x; rm -r /home)"],
         misses: &["rm -rf /var/log/x", "rm -rf /usr/local/x"],
@@ -64,6 +68,25 @@ pub(super) const RULES: &[Rule] = &[
         when: find_deletes,
         hits: &["find / -delete", "find ~ -exec rm -rf {} +"],
         misses: &["find . -delete", "find / -name x", "find / -name '*.tmp' -delete"],
+    },
+    Rule {
+        id: "floor-mirror-root",
+        key: "mirror over root, home or system directory",
+        description: "deletes what a copy does not have from the root, the home or a system directory",
+        weight: Weight::Floor,
+        programs: &["rsync"],
+        when: |call, scene| {
+            super::removal::mirrors(call, scene)?;
+            let target = call.operands().last()?;
+            let folded = locate(&target.text, scene.setting);
+            (call.operands().count() > 1 && is_protected(without_glob(&folded))).then_some(target.span)
+        },
+        hits: &[
+            "rsync -a --delete empty/ /",
+            "rsync -av --delete-before /tmp/empty/ ~/",
+            "rsync -r --delete x/ /etc",
+        ],
+        misses: &["rsync -a --delete a/ b/", "rsync -a x/ /", "rsync -an --delete x/ /"],
     },
     Rule {
         id: "floor-mkfs",
@@ -132,7 +155,20 @@ pub(super) const RULES: &[Rule] = &[
         key: "wipe of raw block device",
         description: "wipes a disk or its partition table",
         weight: Weight::Floor,
-        programs: &["wipefs", "blkdiscard", "shred", "sgdisk", "hdparm", "nvme"],
+        programs: &[
+            "wipefs",
+            "blkdiscard",
+            "shred",
+            "sgdisk",
+            "hdparm",
+            "nvme",
+            "scrub",
+            "wipe",
+            "badblocks",
+            "nwipe",
+            "dcfldd",
+            "ddrescue",
+        ],
         when: wipes,
         hits: &["wipefs -a /dev/sda", "shred -n1 /dev/nvme0n1", "blkdiscard /dev/sdb"],
         misses: &["wipefs /dev/sda", "hdparm -I /dev/sda", "shred notes.txt"],
@@ -256,6 +292,19 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
+/// Programs that delete what they are given with everything in it.
+const REMOVERS: &[&str] = &[
+    "rm",
+    "rimraf",
+    "srm",
+    "wipe",
+    "del-cli",
+    "remove_directory",
+    "trash",
+    "trash-put",
+    "grm",
+];
+
 /// A function that starts itself twice: found by the tracer, not by a name.
 pub(crate) const FORK_BOMB: Rule = Rule {
     id: "floor-fork-bomb",
@@ -363,7 +412,9 @@ fn device(call: &Call, how: How) -> Option<Span> {
 }
 
 fn wipes(call: &Call, _: &Scene<'_>) -> Option<Span> {
-    let target = call.operands().find(|file| is_block_device(&file.text))?;
+    let target = call
+        .operands()
+        .find(|file| is_block_device(file.text.strip_prefix("of=").unwrap_or(&file.text)))?;
     let destroys = match call.name.as_str() {
         "wipefs" => call.short('a').or(call.long("all", 1)).is_some(),
         "sgdisk" => call
@@ -371,6 +422,8 @@ fn wipes(call: &Call, _: &Scene<'_>) -> Option<Span> {
             .or(call.short('z'))
             .or(call.long("zap-all", 3))
             .is_some(),
+        "badblocks" => call.short('w').is_some(),
+        "ddrescue" => call.operands().nth(1).is_some_and(|to| is_block_device(&to.text)),
         "hdparm" => call.args.iter().any(|arg| arg.text.starts_with("--security-erase")),
         "nvme" => call
             .args

@@ -8,7 +8,7 @@ use crate::guard::resolve::Value;
 use crate::guard::unwrap::runs_program;
 
 /// Options before the subcommand.
-const GLOBAL: Grammar = Grammar {
+pub(super) const GLOBAL: Grammar = Grammar {
     valued: &[
         "-C",
         "-c",
@@ -90,7 +90,7 @@ pub(super) const RULES: &[Rule] = &[
                 args.iter().find(|arg| arg.text.len() > 1 && arg.text.starts_with('+'))
             })
         },
-        hits: &["git push origin +main"],
+        hits: &["git push origin +main", "git push origin +HEAD:main"],
         misses: &["git push origin main"],
     },
     Rule {
@@ -167,6 +167,9 @@ pub(super) const RULES: &[Rule] = &[
             "git checkout .",
             "git restore .",
             "git checkout -f",
+            "git checkout HEAD~1 -- src",
+            "git switch -f main",
+            "git checkout-index -fa",
         ],
         misses: &["git checkout main", "git checkout -b x", "git restore --staged x"],
     },
@@ -267,6 +270,11 @@ pub(super) const RULES: &[Rule] = &[
             "git grep --open-files-in-pager='sh -c id' x",
             "git clone ext::sh /x",
             "git rebase -x 'make' main",
+            "git clone -u 'sh -c id' h:x",
+            "git clone --template=/tmp/t h:x",
+            "git --exec-path=/tmp/e status",
+            "git difftool -x ./x",
+            "git send-email --sendmail-cmd=./x p",
         ],
         misses: &["git ls-remote origin", "git grep x", "git clone https://x/y"],
     },
@@ -315,12 +323,23 @@ fn discards(call: &Call, _: &Scene<'_>) -> Option<Span> {
     let has = |wanted: &str| args.iter().any(|arg| arg.text == wanted);
     let discards = match verb.text.as_str() {
         "checkout" => {
-            has("--") && args.last().is_some_and(|arg| arg.text != "--") || has(".") || has("-f") || has("--force")
+            has("--") && args.last().is_some_and(|arg| arg.text != "--")
+                || has(".")
+                || has(":/")
+                || short(args, 'f').is_some()
+                || has("--force")
         }
         "restore" => {
-            !has("--staged") && !has("-S") && args.iter().any(|arg| matches!(arg.text.as_str(), "." | ":/" | "*"))
+            let staged = has("--staged") || short(args, 'S').is_some();
+            let tree = has("--worktree") || short(args, 'W').is_some();
+            (!staged || tree)
+                && args
+                    .iter()
+                    .any(|arg| matches!(arg.text.as_str(), "." | ":/" | "*" | "./" | "--"))
         }
-        "switch" => has("--discard-changes") || has("-f"),
+        "switch" => has("--discard-changes") || short(args, 'f').is_some() || has("--force"),
+        "checkout-index" => short(args, 'f').is_some() || has("--force"),
+        "read-tree" => has("--reset"),
         _ => false,
     };
     discards.then_some(verb.span)
@@ -389,10 +408,18 @@ fn program_option(call: &Call, _: &Scene<'_>) -> Option<Span> {
         "rebase" => &["-x", "--exec"],
         "grep" => &["--open-files-in-pager"],
         "difftool" | "mergetool" => &["--extcmd", "-x"],
+        "clone" => &["-u", "--upload-pack", "--template"],
+        "init" => &["--template"],
+        "send-email" => &["--sendmail-cmd", "--to-cmd", "--cc-cmd", "--header-cmd"],
         _ => &["--upload-pack", "--receive-pack", "--exec"],
     };
     let option = call.option_texts(options).next().map(|(_, arg)| arg.span);
-    option.or_else(|| {
+    let before = call.args.get(..at).unwrap_or_default();
+    let global = before
+        .iter()
+        .find(|arg| arg.text.starts_with("--exec-path=") || arg.text.starts_with("--config-env"))
+        .map(|arg| arg.span);
+    option.or(global).or_else(|| {
         call.args
             .iter()
             .find(|arg| arg.text.starts_with("ext::"))

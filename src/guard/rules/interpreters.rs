@@ -120,14 +120,27 @@ pub(super) const RULES: &[Rule] = &[
         weight: MEDIUM,
         programs: &["awk", "gawk", "mawk", "nawk"],
         when: |call, _| {
+            let from_input = call
+                .option_texts(&["-f", "--file"])
+                .any(|(file, _)| matches!(file, "-" | "/dev/stdin"));
+            if let Some((text, span)) = call.input_text().filter(|_| from_input) {
+                return (text.contains("system(") || text.contains("getline") || text.contains("| \"")).then_some(span);
+            }
             let program = call.operands().next()?;
             let runs = program.text.contains("system(")
+                || program.text.contains("|&")
+                || program.text.contains("/inet/")
+                || program.text.contains("@load")
                 || program.text.contains("| getline")
-                || program.text.contains("| \"")
-                || program.text.contains("|\"");
+                || pipes_out(&program.text);
             runs.then_some(program.span)
         },
-        hits: &["awk 'BEGIN { system(\"id\") }'", "awk '{ print | \"sh\" }' f"],
+        hits: &[
+            "awk -f - <<< 'BEGIN{system(\"id\")}'",
+            "gawk 'BEGIN{s=\"/inet/tcp/0/h/1\"}'",
+            "awk 'BEGIN { system(\"id\") }'",
+            "awk '{ print | \"sh\" }' f",
+        ],
         misses: &["awk '{ print $1 }' f", "awk -F: '$3 > 5' f"],
     },
     Rule {
@@ -167,6 +180,24 @@ pub(super) const RULES: &[Rule] = &[
         misses: &["vim x", "vim +10 x", "vim -c 'set nu' x"],
     },
 ];
+
+/// `print | "cmd"`, where the command is more than a filter.
+fn pipes_out(program: &str) -> bool {
+    const FILTERS: &[&str] = &[
+        "sort", "uniq", "column", "head", "tail", "wc", "cat", "tac", "less", "bc", "cut", "fold", "fmt",
+    ];
+    program.split('|').skip(1).any(|rest| {
+        let Some(command) = rest.trim_start().strip_prefix('"') else {
+            return false;
+        };
+        let line = command.split('"').next().unwrap_or_default();
+        let filter = line
+            .split_whitespace()
+            .next()
+            .is_some_and(|name| FILTERS.contains(&name));
+        !filter || line.contains([';', '&', '>', '`', '$', '|'])
+    })
+}
 
 fn inline(call: &Call) -> Option<Span> {
     let family = is_interpreter(&call.name)?;

@@ -5,27 +5,36 @@
 //! with its examples; nothing else lists it.
 
 mod admin;
+mod archives;
 mod cloud;
 mod credentials;
+mod databases;
 mod delete;
 mod disk;
 mod docker;
 mod environment;
+mod escapes;
+mod feeds;
 mod files;
 mod floor;
 mod git;
+mod git_remove;
 mod hermes;
 mod interpreters;
 mod network;
+mod packages;
 mod paths;
 mod permissions;
 mod process;
 mod programs;
+mod publish;
+mod removal;
 mod sql;
 mod sudo;
 mod system;
 #[cfg(test)]
 mod tests;
+mod tunnels;
 mod windows;
 mod writes;
 
@@ -36,8 +45,10 @@ use super::call::Call;
 use super::ledger::Ledger;
 use super::{Setting, Severity, Span, unwrap};
 
+pub(crate) use credentials::is_private;
+pub(crate) use feeds::feed;
 pub(crate) use floor::FORK_BOMB;
-pub(crate) use network::{FETCHERS, feed};
+pub(crate) use network::FETCHERS;
 pub(crate) use writes::writes;
 
 #[derive(Debug)]
@@ -74,10 +85,12 @@ pub(crate) struct Scene<'s> {
     pub(crate) executable: &'s [String],
     /// Names of files downloaded earlier in the text.
     pub(crate) fetched: &'s [String],
+    /// Names of files that got the content of a secret earlier in the text.
+    pub(crate) secrets: &'s [String],
 }
 
 /// A policy turns families off by these names; the floor's stays on.
-const FAMILIES: [(&str, &[Rule]); 20] = [
+const FAMILIES: [(&str, &[Rule]); 28] = [
     ("floor", floor::RULES),
     ("sudo", sudo::RULES),
     ("delete", delete::RULES),
@@ -94,10 +107,18 @@ const FAMILIES: [(&str, &[Rule]); 20] = [
     ("interpreters", interpreters::RULES),
     ("programs", programs::RULES),
     ("git", git::RULES),
+    ("git_remove", git_remove::RULES),
     ("docker", docker::RULES),
     ("sql", sql::RULES),
     ("hermes", hermes::RULES),
     ("windows", windows::RULES),
+    ("removal", removal::RULES),
+    ("escapes", escapes::RULES),
+    ("packages", packages::RULES),
+    ("publish", publish::RULES),
+    ("archives", archives::RULES),
+    ("tunnels", tunnels::RULES),
+    ("databases", databases::RULES),
 ];
 
 /// The families that can be turned off.

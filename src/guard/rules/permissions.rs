@@ -54,6 +54,94 @@ pub(super) const RULES: &[Rule] = &[
         misses: &["chmod -R 700 build", "chown bob /usr"],
     },
     Rule {
+        id: "recursive-lockout",
+        key: "recursive removal of all permissions",
+        description: "takes every right on a whole tree away, also from its owner",
+        weight: HIGH,
+        programs: &["chmod"],
+        when: |call, _| {
+            call.short('R').or(call.long("recursive", 2))?;
+            let mode = call.operands().next()?;
+            let locks = !mode.text.is_empty() && mode.text.bytes().all(|digit| digit == b'0')
+                || matches!(
+                    mode.text.as_str(),
+                    "a-rwx" | "ugo-rwx" | "u-rwx" | "a=" | "ugo=" | "-rwx" | "a-rw" | "u="
+                );
+            locks.then_some(mode.span)
+        },
+        hits: &["chmod -R 000 .", "chmod -R a-rwx src", "chmod --recursive 0 x"],
+        misses: &["chmod 000 x", "chmod -R 700 x", "chmod -R go-w ."],
+    },
+    Rule {
+        id: "access-list",
+        key: "access list or attributes of system files",
+        description: "opens files to others or makes protected files changeable",
+        weight: HIGH,
+        programs: &["setfacl", "chattr", "chflags"],
+        when: |call, scene| {
+            let opens = match call.name.as_str() {
+                "setfacl" => call.args.iter().any(|arg| {
+                    arg.text.split(',').any(|entry| {
+                        let others =
+                            entry.starts_with("o:") || entry.starts_with("other:") || entry.starts_with("d:o:");
+                        others && entry.rsplit(':').next().is_some_and(|rights| rights.contains('w'))
+                    })
+                }),
+                "chattr" => call
+                    .args
+                    .iter()
+                    .any(|arg| arg.text.starts_with("-i") || arg.text.starts_with("-a") || arg.text.starts_with("+i")),
+                _ => call
+                    .args
+                    .iter()
+                    .any(|arg| arg.text.contains("uchg") || arg.text.contains("schg")),
+            };
+            let system = call.operands().any(|file| {
+                let folded = locate(&file.text, scene.setting);
+                super::paths::in_any(&folded, &["/etc", "/usr", "/bin", "/boot", "/lib"])
+                    || super::floor::is_protected(&folded)
+            });
+            let acl = call.name == "setfacl"
+                && (opens || system && call.has(&["-m", "-R", "-Rm", "--modify", "-b"]).is_some());
+            (acl || call.name != "setfacl" && opens && system).then_some(call.span)
+        },
+        hits: &[
+            "setfacl -m o::rwx x",
+            "setfacl -R -m u:bob:rwx /etc",
+            "chattr -i /etc/passwd",
+        ],
+        misses: &[
+            "setfacl -m u:bob:r x",
+            "getfacl x",
+            "chattr +i notes.txt",
+            "lsattr /etc",
+        ],
+    },
+    Rule {
+        id: "setuid-install",
+        key: "file installed with setuid or as a device",
+        description: "makes a program that runs with the rights of its owner, or a device file",
+        weight: HIGH,
+        programs: &["install", "mknod"],
+        when: |call, _| match call.name.as_str() {
+            "mknod" => call
+                .operands()
+                .nth(1)
+                .filter(|kind| matches!(kind.text.as_str(), "b" | "c" | "u"))
+                .map(|kind| kind.span),
+            _ => call
+                .option_texts(&["-m", "--mode"])
+                .find(|(mode, _)| sets_id(mode))
+                .map(|(_, arg)| arg.span),
+        },
+        hits: &[
+            "install -m 4755 sh /tmp/sh",
+            "install --mode=u+s a b",
+            "mknod /tmp/d b 8 0",
+        ],
+        misses: &["install -m 755 a b", "mknod pipe p"],
+    },
+    Rule {
         id: "recursive-chown-root",
         key: "recursive chown to root",
         description: "gives a whole tree to root",

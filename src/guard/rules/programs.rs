@@ -150,6 +150,53 @@ pub(super) const RULES: &[Rule] = &[
         misses: &["ssh host uptime", "ssh -o StrictHostKeyChecking=no h"],
     },
     Rule {
+        id: "tool-program-option",
+        key: "arbitrary program execution via tool option",
+        description: "makes an everyday tool run another program or load its code",
+        weight: MEDIUM,
+        programs: HOOKED,
+        when: |call, _| {
+            let (_, options) = HOOKS.iter().find(|(names, _)| names.contains(&call.name.as_str()))?;
+            let mut named = call.option_texts(options);
+            named
+                .find(|(text, arg)| is_program(call, text, &arg.text))
+                .map(|(_, arg)| arg.span)
+        },
+        hits: &[
+            "curl -K evil.conf http://x",
+            "tcpdump -z ./x -w f -G 1",
+            "nmap --script=/tmp/x.nse h",
+            "tshark -X lua_script:/tmp/x.lua",
+            "wget --use-askpass=/tmp/x http://h",
+            "aria2c --on-download-complete=./x http://h",
+            "yt-dlp --exec 'id' u",
+            "ssh -F /tmp/x.conf h",
+            "sftp -D /tmp/x h",
+            "just --shell /tmp/x build",
+        ],
+        misses: &[
+            "curl http://x",
+            "tcpdump -i eth0",
+            "nmap --script=default h",
+            "ssh -F ~/.ssh/config h",
+            "wget http://h",
+            "just build",
+        ],
+    },
+    Rule {
+        id: "builtin-replaced",
+        key: "shell command replaced by another program",
+        description: "makes a command of this shell mean another program",
+        weight: HIGH,
+        programs: &["hash", "enable"],
+        when: |call, _| match call.name.as_str() {
+            "hash" => call.short('p'),
+            _ => call.short('f').filter(|_| call.operands().count() > 1),
+        },
+        hits: &["hash -p /tmp/evil ls", "enable -f ./x.so x"],
+        misses: &["hash -r", "hash ls", "enable -n echo"],
+    },
+    Rule {
         id: "make-shell",
         key: "arbitrary program execution via make SHELL",
         description: "makes the build run another program as its shell",
@@ -181,6 +228,82 @@ pub(super) const RULES: &[Rule] = &[
         misses: &["make -j4", "make -f x.mk"],
     },
 ];
+
+/// Options of everyday tools whose value is a program, or code.
+const HOOKS: &[(&[&str], &[&str])] = &[
+    (&["curl"], &["-K", "--config"]),
+    (&["tcpdump"], &["-z", "--postrotate-command"]),
+    (&["nmap"], &["--script", "--datadir"]),
+    (&["tshark", "wireshark"], &["-X"]),
+    (&["openssl"], &["-pre", "-engine", "-provider-path"]),
+    (&["wget"], &["--use-askpass", "--config"]),
+    (
+        &["aria2c"],
+        &[
+            "--on-download-complete",
+            "--on-download-start",
+            "--on-download-error",
+            "--on-bt-download-complete",
+        ],
+    ),
+    (&["yt-dlp", "youtube-dl"], &["--exec", "--exec-before-download"]),
+    (&["ssh", "scp", "sftp"], &["-F", "-D"]),
+    (&["just"], &["--shell"]),
+    (&["sqlite3"], &["-init"]),
+    (&["gdb", "lldb"], &["-x", "--command", "-s"]),
+    (&["vim", "nvim", "vi"], &["-S", "-u"]),
+    (&["mutt", "neomutt"], &["-F"]),
+    (&["dpkg"], &["--path-exclude-script"]),
+    (&["less"], &["-k", "--lesskey-src"]),
+    (&["xterm"], &["-display"]),
+    (&["rsyslogd", "dnsmasq"], &["--dhcp-script"]),
+    (&["fzf"], &["--preview-window-program"]),
+    (&["pip", "pip3"], &["--global-option", "--build-option"]),
+    (&["cargo"], &["-Zscript"]),
+    (&["git-lfs"], &["--transfer-program"]),
+];
+const HOOKED: &[&str] = &[
+    "curl",
+    "tcpdump",
+    "nmap",
+    "tshark",
+    "wireshark",
+    "openssl",
+    "wget",
+    "aria2c",
+    "yt-dlp",
+    "youtube-dl",
+    "ssh",
+    "scp",
+    "sftp",
+    "just",
+    "sqlite3",
+    "gdb",
+    "lldb",
+    "vim",
+    "nvim",
+    "vi",
+    "mutt",
+    "neomutt",
+    "xterm",
+    "dnsmasq",
+];
+
+/// Whether the value is a program or code; some options take names too.
+fn is_program(call: &Call, value: &str, word: &str) -> bool {
+    match call.name.as_str() {
+        "nmap" => value.contains('/') || value.ends_with(".nse"),
+        "tshark" | "wireshark" => value.starts_with("lua_script"),
+        "openssl" => value.contains('/'),
+        "ssh" | "scp" => (word == "-F" || word == value) && value.contains("/tmp"),
+        "sftp" => true,
+        "gdb" | "lldb" => value.starts_with("/tmp") || value == "-",
+        "vim" | "nvim" | "vi" => value.starts_with("/tmp") || value == "/dev/stdin",
+        "wget" => !word.starts_with("--config"),
+        "curl" => value != "/dev/null",
+        _ => true,
+    }
+}
 
 /// The option as a word of its own or with `=`; an operand of `-e` is none.
 fn option(call: &Call, name: &str) -> Option<Span> {
@@ -221,7 +344,14 @@ fn tar_program(call: &Call, _: &Scene<'_>) -> Option<Span> {
         .option_texts(&["--checkpoint-action"])
         .find(|(text, _)| text.starts_with("exec"));
     let command = call
-        .option_texts(&["--to-command", "--rsh-command", "--info-script", "--new-volume-script"])
+        .option_texts(&[
+            "--to-command",
+            "--rsh-command",
+            "--rmt-command",
+            "--info-script",
+            "--new-volume-script",
+            "-F",
+        ])
         .next();
     let filter = call
         .option_texts(&["-I", "--use-compress-program"])

@@ -26,6 +26,25 @@ const RUN: &[&str] = &[
     "hive",
     "beeline",
     "isql",
+    "cqlsh",
+    "trino",
+    "presto",
+    "spark-sql",
+    "influx",
+    "osqueryi",
+    "mssql-cli",
+    "litecli",
+    "tsql",
+    "sqlplus",
+    "vsql",
+    "ysqlsh",
+    "tidb",
+    "rqlite",
+    "libsql",
+    "turso",
+    "wrangler",
+    "questdb",
+    "exapump",
     "drop",
     "delete",
     "truncate",
@@ -48,6 +67,11 @@ pub(super) const RULES: &[Rule] = &[
             "mysql -e 'DROP TABLE a; select 1'",
             "echo 'DROP TABLE x' | sqlite3 db",
             "psql <<E\nDROP SCHEMA s CASCADE;\nE",
+            "mysql -e 'drop user x'",
+            "psql -c 'ALTER TABLE t DROP COLUMN c'",
+            "mysql -e '/*!50000 DROP TABLE x */'",
+            "cqlsh -e 'DROP KEYSPACE k'",
+            "psql -c 'BEGIN; DROP VIEW v; COMMIT'",
         ],
         misses: &[
             "echo 'drop the table'",
@@ -67,11 +91,26 @@ pub(super) const RULES: &[Rule] = &[
             "DELETE FROM logs;",
             "psql -c 'DELETE FROM users -- WHERE id = 1'",
             "psql -c 'delete from x; select * from y where z'",
+            "psql -c 'delete from x where 1=1'",
+            "sqlite3 a.db 'delete from t where true'",
         ],
         misses: &[
             "psql -c 'DELETE FROM users WHERE id = 1'",
             "DELETE FROM users WHERE id = 1",
         ],
+    },
+    Rule {
+        id: "sql-update",
+        key: "SQL UPDATE without WHERE",
+        description: "changes every row of a table",
+        weight: HIGH,
+        programs: RUN,
+        when: |call, _| statement(call, is_update_all),
+        hits: &[
+            "psql -c 'update users set admin = true'",
+            "mysql -e 'UPDATE t SET a=1 WHERE 1'",
+        ],
+        misses: &["psql -c 'update t set a = 1 where id = 2'", "psql -c 'select 1'"],
     },
     Rule {
         id: "sql-truncate",
@@ -107,7 +146,12 @@ fn statement(call: &Call, loses: fn(&[&str]) -> bool) -> Option<Span> {
             .and_then(|rest| rest.split_once('='))
             .map(|(_, sql)| sql);
         let sql = attached.or(valued).unwrap_or(&arg.text);
-        sql.contains(' ') && any_statement(sql, loses)
+        let bundled = crate::guard::call::is_group(&arg.text) && {
+            // `-Atc'DROP …'`
+            let mut starts = arg.text.char_indices().skip(3).take(4).map(|(at, _)| at);
+            starts.any(|at| arg.text.get(at..).is_some_and(|sql| any_statement(sql, loses)))
+        };
+        sql.contains(' ') && (bundled || any_statement(sql, loses))
     });
     argument.map(|arg| arg.span).or_else(|| {
         call.input_text()
@@ -122,38 +166,57 @@ fn any_statement(sql: &str, loses: fn(&[&str]) -> bool) -> bool {
     }
     without_comments(sql).to_lowercase().split(';').any(|statement| {
         let words: Vec<&str> = statement.split_whitespace().take(4096).collect();
+        // `with x as (…) delete from y`: the verb stands later.
+        let nested = words
+            .first()
+            .is_some_and(|first| matches!(*first, "with" | "explain" | "begin" | "start"));
         loses(&words)
+            || nested
+                && (1..words.len().min(64)).any(|at| {
+                    let verb = words
+                        .get(at)
+                        .is_some_and(|word| matches!(*word, "delete" | "drop" | "truncate" | "update"));
+                    verb && words.get(at..).is_some_and(loses)
+                })
     })
 }
 
-/// `--` to the end of the line and `/* … */` hide a decoy `where`.
+/// `--` to the end of the line and `/* … */` hide a decoy `where`; what stands
+/// in `/*!50000 … */` is run by MySQL. Each byte is looked at once.
 fn without_comments(sql: &str) -> String {
     let mut plain = String::with_capacity(sql.len());
     let mut rest = sql;
-    loop {
-        let line = rest.find("--");
-        let block = rest.find("/*");
-        let (at, end) = match (line, block) {
-            (Some(line), block) if block.is_none_or(|block| line < block) => (
-                line,
-                rest.get(line..).and_then(|tail| tail.find('\n')).map(|end| line + end),
-            ),
-            (_, Some(block)) => (
-                block,
-                rest.get(block..)
-                    .and_then(|tail| tail.find("*/"))
-                    .map(|end| block + end + 2),
-            ),
-            _ => {
-                plain.push_str(rest);
-                return plain;
+    while let Some(at) = rest.find(['-', '/']) {
+        let (before, tail) = rest.split_at(at);
+        plain.push_str(before);
+        let comment = if let Some(line) = tail.strip_prefix("--") {
+            Some(line.find('\n').and_then(|end| line.get(end..)))
+        } else if let Some(block) = tail.strip_prefix("/*") {
+            let closed = block.split_once("*/");
+            if let Some(code) = closed.and_then(|(inner, _)| inner.strip_prefix('!')) {
+                plain.push(' ');
+                plain.push_str(code.trim_start_matches(|character: char| character.is_ascii_digit()));
             }
+            Some(closed.map(|(_, after)| after))
+        } else {
+            None
         };
-        plain.push_str(rest.get(..at).unwrap_or_default());
-        plain.push(' ');
-        let Some(end) = end else { return plain };
-        rest = rest.get(end..).unwrap_or_default();
+        match comment {
+            Some(Some(after)) => {
+                plain.push(' ');
+                rest = after;
+            }
+            // A comment without an end takes all that follows.
+            Some(None) => return plain,
+            None => {
+                let (sign, after) = tail.split_at(1);
+                plain.push_str(sign);
+                rest = after;
+            }
+        }
     }
+    plain.push_str(rest);
+    plain
 }
 
 fn begins(words: &[&str], with: &[&[&str]]) -> bool {
@@ -162,11 +225,59 @@ fn begins(words: &[&str], with: &[&[&str]]) -> bool {
 }
 
 fn is_drop(words: &[&str]) -> bool {
-    begins(words, &[&["drop", "table"], &["drop", "database"], &["drop", "schema"]])
+    let harmless = ["constraint", "default", "not", "index", "identity"];
+    let drops = |pair: &[&str]| matches!(pair, ["drop", what] if !harmless.contains(what));
+    let alters = begins(words, &[&["alter", "table"]]) && words.windows(2).any(drops);
+    let what = match words {
+        ["drop", what, ..] => *what,
+        _ => return alters,
+    };
+    matches!(
+        what,
+        "table"
+            | "database"
+            | "schema"
+            | "user"
+            | "role"
+            | "keyspace"
+            | "tablespace"
+            | "view"
+            | "materialized"
+            | "owned"
+            | "warehouse"
+            | "bucket"
+            | "measurement"
+            | "login"
+            | "server"
+            | "publication"
+            | "sequence"
+            | "type"
+            | "extension"
+            | "tables"
+    )
+}
+
+/// A condition that holds for every row is none.
+fn is_unconditional(words: &[&str]) -> bool {
+    match words.iter().position(|word| *word == "where") {
+        None => true,
+        Some(at) => {
+            let condition: String = words.get(at + 1..).unwrap_or_default().concat();
+            let condition = condition.trim_matches(|character| matches!(character, '(' | ')' | ';'));
+            matches!(
+                condition,
+                "1=1" | "true" | "1" | "'1'='1'" | "'a'='a'" | "0=0" | "nottrue=false" | "2>1" | "idisnotnull" | "1<>0"
+            )
+        }
+    }
+}
+
+fn is_update_all(words: &[&str]) -> bool {
+    begins(words, &[&["update"]]) && words.contains(&"set") && is_unconditional(words)
 }
 
 fn is_delete_all(words: &[&str]) -> bool {
-    begins(words, &[&["delete", "from"]]) && !words.contains(&"where")
+    begins(words, &[&["delete", "from"]]) && is_unconditional(words)
 }
 
 /// `truncate -s 0 file` is coreutils.

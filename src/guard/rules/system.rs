@@ -41,6 +41,104 @@ pub(super) const RULES: &[Rule] = &[
         misses: &["crontab -l", "crontab -l -u bob | grep x"],
     },
     Rule {
+        id: "install-service",
+        key: "service or job that starts by itself",
+        description: "makes a program start by itself from now on",
+        weight: MEDIUM,
+        programs: &[
+            "systemctl",
+            "launchctl",
+            "loginctl",
+            "update-rc.d",
+            "chkconfig",
+            "pm2",
+            "schtasks",
+            "reg",
+            "supervisorctl",
+            "rc-update",
+        ],
+        when: installs_service,
+        hits: &[
+            "systemctl enable /tmp/x.service",
+            "systemctl --user link ~/x.service",
+            "systemctl edit --full nginx",
+            "launchctl load ~/Library/LaunchAgents/x.plist",
+            "loginctl enable-linger alice",
+            "update-rc.d x defaults",
+            "pm2 startup",
+            "schtasks /create /tn x /tr y",
+        ],
+        misses: &[
+            "systemctl enable nginx",
+            "systemctl start nginx",
+            "launchctl list",
+            "pm2 list",
+            "loginctl list-sessions",
+        ],
+    },
+    Rule {
+        id: "sleep-or-power",
+        key: "machine put to sleep or switched off by a bus call",
+        description: "suspends the machine or switches it off",
+        weight: HIGH,
+        programs: &[
+            "systemctl",
+            "pm-suspend",
+            "pm-hibernate",
+            "rtcwake",
+            "dbus-send",
+            "busctl",
+            "gdbus",
+            "qdbus",
+            "ipmitool",
+            "wmic",
+            "pmset",
+            "loginctl",
+            "xe",
+        ],
+        when: |call, _| {
+            let words = [
+                "suspend",
+                "hibernate",
+                "hybrid-sleep",
+                "suspend-then-hibernate",
+                "sleepnow",
+            ];
+            let bus = ["PowerOff", "Reboot", "Halt", "Suspend", "poweroff", "reboot"];
+            let found = match call.name.as_str() {
+                "systemctl" | "loginctl" | "pmset" => call
+                    .operands()
+                    .next()
+                    .filter(|verb| words.contains(&verb.text.as_str())),
+                "dbus-send" | "busctl" | "gdbus" | "qdbus" => call.args.iter().find(|arg| {
+                    bus.iter()
+                        .any(|method| arg.text.rsplit(['.', ' ']).next() == Some(method))
+                }),
+                "ipmitool" => call
+                    .args
+                    .iter()
+                    .find(|arg| matches!(arg.text.as_str(), "off" | "reset" | "cycle" | "soft")),
+                "wmic" => call
+                    .args
+                    .iter()
+                    .find(|arg| matches!(arg.text.as_str(), "reboot" | "shutdown")),
+                "xe" => call
+                    .operands()
+                    .next()
+                    .filter(|verb| verb.text.starts_with("vm-destroy") || verb.text == "host-shutdown"),
+                _ => Some(&call.program),
+            };
+            found.map(|arg| arg.span)
+        },
+        hits: &[
+            "systemctl suspend",
+            "busctl call org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager Reboot b 1",
+            "ipmitool chassis power off",
+            "rtcwake -m mem -s 60",
+        ],
+        misses: &["systemctl status suspend.target", "busctl list", "ipmitool sensor"],
+    },
+    Rule {
         id: "at-job",
         key: "command scheduled for later (at)",
         description: "runs commands later, when nobody watches",
@@ -52,6 +150,29 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
+fn installs_service(call: &Call, _: &Scene<'_>) -> Option<Span> {
+    let verb = call.operands().next()?;
+    let second = call.operands().nth(1);
+    let installs = match (call.name.as_str(), verb.text.as_str()) {
+        (
+            "systemctl",
+            "link" | "edit" | "preset-all" | "set-default" | "set-property" | "import-environment" | "set-environment",
+        ) => true,
+        ("systemctl", "enable" | "reenable") => second.is_some_and(|unit| unit.text.contains('/')),
+        ("launchctl", "load" | "bootstrap" | "submit" | "enable" | "setenv") => true,
+        ("loginctl", "enable-linger") => true,
+        ("update-rc.d", _) => second.is_some_and(|action| matches!(action.text.as_str(), "defaults" | "enable")),
+        ("chkconfig", _) => second.is_some(),
+        ("rc-update", "add") => true,
+        ("pm2", "startup" | "save") => true,
+        ("supervisorctl", "shutdown" | "stop" | "restart") => true,
+        ("schtasks", _) => call.args.iter().any(|arg| arg.text.eq_ignore_ascii_case("/create")),
+        ("reg", "add") => true,
+        _ => false,
+    };
+    installs.then_some(verb.span)
+}
+
 fn stops_service(call: &Call, _: &Scene<'_>) -> Option<Span> {
     let verbs = [
         "stop",
@@ -61,6 +182,12 @@ fn stops_service(call: &Call, _: &Scene<'_>) -> Option<Span> {
         "try-restart",
         "kill",
         "force-reload",
+        "try-reload-or-restart",
+        "reload-or-restart",
+        "revert",
+        "rescue",
+        "emergency",
+        "default",
         "isolate",
     ];
     let is_verb = |text: &str| verbs.contains(&text);

@@ -9,8 +9,40 @@ const OUTPUT_OPTIONS: &[(&str, &[&str])] = &[
     ("sort", &["-o", "--output"]),
     ("tree", &["-o"]),
     ("git", &["--output"]),
-    ("curl", &["-o", "--output"]),
-    ("wget", &["-O", "--output-document"]),
+    (
+        "curl",
+        &[
+            "-o",
+            "--output",
+            "-D",
+            "--dump-header",
+            "-c",
+            "--cookie-jar",
+            "--output-dir",
+            "--trace",
+        ],
+    ),
+    (
+        "wget",
+        &[
+            "-O",
+            "--output-document",
+            "-P",
+            "--directory-prefix",
+            "-o",
+            "--output-file",
+        ],
+    ),
+    ("zip", &["-O"]),
+    ("script", &["-O"]),
+    ("aria2c", &["-o", "-d", "--dir"]),
+    ("strace", &["-o"]),
+    ("gpg", &["-o", "--output"]),
+    ("base64", &["-o"]),
+    ("age", &["-o"]),
+    ("xmllint", &["-o", "--output"]),
+    ("uniq", &[]),
+    ("patch", &["-o"]),
     ("openssl", &["-out"]),
     ("gcc", &["-o"]),
     ("cc", &["-o"]),
@@ -47,6 +79,14 @@ pub(crate) fn writes(call: &Call) -> Vec<Write> {
         {
             found.extend(call.operands().skip(2).map(|file| write(file, How::InPlace)));
         }
+        "tar" | "gtar" | "bsdtar" => archive(call, &mut found),
+        "zip" => found.extend(
+            call.operands()
+                .next()
+                .filter(|file| file.text != "-")
+                .map(|file| part(&file.text, file)),
+        ),
+        "awk" | "gawk" | "mawk" | "nawk" => awk(call, &mut found),
         "truncate" | "touch" => found.extend(call.operands().map(|file| write(file, How::Output))),
         "dd" => {
             let target = call
@@ -77,6 +117,35 @@ fn part(path: &str, arg: &Value) -> Write {
         path: path.to_owned(),
         how: How::Output,
         span: arg.span,
+    }
+}
+
+/// `tar czf FILE …`: the archive that is made.
+fn archive(call: &Call, found: &mut Vec<Write>) {
+    let Some(first) = call.args.first() else { return };
+    let makes = first.text.trim_start_matches('-').contains('c') && !first.text.starts_with("--")
+        || call.has(&["--create"]).is_some();
+    let bundled = call.args.iter().position(|arg| {
+        (is_group(&arg.text) || arg.span == first.span) && arg.text.ends_with('f') && !arg.text.starts_with("--")
+    });
+    let file = bundled
+        .and_then(|at| call.args.get(at + 1))
+        .map(|file| (file.text.as_str(), file))
+        .or_else(|| call.option_text(&["--file"]));
+    found.extend(
+        file.filter(|(text, _)| makes && *text != "-")
+            .map(|(text, arg)| part(text, arg)),
+    );
+}
+
+/// `print > "FILE"` in a program of awk.
+fn awk(call: &Call, found: &mut Vec<Write>) {
+    let Some(program) = call.operands().next() else { return };
+    for rest in program.text.split('>').skip(1) {
+        let rest = rest.trim_start();
+        if let Some((path, _)) = rest.strip_prefix('"').and_then(|rest| rest.split_once('"')) {
+            found.push(part(path, program));
+        }
     }
 }
 

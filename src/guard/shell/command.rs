@@ -49,6 +49,15 @@ impl Parser<'_> {
         }
     }
 
+    /// A list in which something must stand.
+    pub(super) fn body(&mut self, until: Until) -> Step<Script> {
+        let script = self.script(until)?;
+        if script.statements.is_empty() {
+            return self.malformed("a command is missing");
+        }
+        Ok(script)
+    }
+
     fn closes(&self, until: Until) -> bool {
         match until {
             Until::End => self.at >= self.end,
@@ -107,7 +116,10 @@ impl Parser<'_> {
 
     fn pipeline(&mut self) -> Step<Pipeline> {
         let mut commands = Vec::new();
-        self.pipeline_prefix();
+        // `time` and `!` may stand alone at the end of a list.
+        if self.pipeline_prefix() && matches!(self.peek(), None | Some(b'\n' | b';')) && self.ahead(1) != Some(b';') {
+            return Ok(Pipeline { commands });
+        }
         loop {
             commands.push(self.command()?);
             self.skip_blanks();
@@ -118,14 +130,17 @@ impl Parser<'_> {
         }
     }
 
-    /// `!` and `time [-p] [--]` in any number.
-    fn pipeline_prefix(&mut self) {
+    /// `!` and `time [-p] [--]` in any number; whether there was one.
+    fn pipeline_prefix(&mut self) -> bool {
+        let mut any = false;
         loop {
             self.skip_blanks();
             if self.eat_keyword("!") {
+                any = true;
                 continue;
             }
             if self.keyword() == "time" {
+                any = true;
                 self.at += 4;
                 self.skip_blanks();
                 while self.looking_at("-p ") || self.looking_at("-- ") {
@@ -134,7 +149,7 @@ impl Parser<'_> {
                 }
                 continue;
             }
-            return;
+            return any;
         }
     }
 
@@ -247,6 +262,9 @@ impl Parser<'_> {
     pub(super) fn function_body(&mut self, name: String) -> Step<Shape> {
         self.skip_lines()?;
         let body = self.deeper(Self::command)?;
+        if matches!(body.shape, Shape::Simple(_) | Shape::Function { .. } | Shape::Coproc(_)) {
+            return self.malformed("the body of a function is no compound command");
+        }
         Ok(Shape::Function {
             name,
             body: Rc::new(body),

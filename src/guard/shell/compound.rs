@@ -38,36 +38,35 @@ impl Parser<'_> {
             return Ok(Shape::Test(vec![inner]));
         }
         self.at += 1;
-        let script = self.script(Until::Paren)?;
+        let script = self.body(Until::Paren)?;
         self.expect(")", "a subshell is not closed")?;
         Ok(Shape::Subshell(script))
     }
 
     fn group(&mut self) -> Step<Shape> {
-        let script = self.script(Until::Brace)?;
+        let script = self.body(Until::Brace)?;
         self.expect_keyword("}", "a group is not closed")?;
         Ok(Shape::Group(script))
     }
 
     fn condition(&mut self) -> Step<Shape> {
-        let mut parts = vec![self.script(Until::Then)?];
+        let mut parts = vec![self.body(Until::Then)?];
         self.expect_keyword("then", "`then` is missing")?;
-        loop {
-            parts.push(self.script(Until::Else)?);
-            if self.eat_keyword("elif") {
-                parts.push(self.script(Until::Then)?);
-                self.expect_keyword("then", "`then` is missing")?;
-            } else if self.eat_keyword("else") {
-                parts.push(self.script(Until::Fi)?);
-            } else {
-                self.expect_keyword("fi", "`fi` is missing")?;
-                return Ok(Shape::If(parts));
-            }
+        parts.push(self.body(Until::Else)?);
+        while self.eat_keyword("elif") {
+            parts.push(self.body(Until::Then)?);
+            self.expect_keyword("then", "`then` is missing")?;
+            parts.push(self.body(Until::Else)?);
         }
+        if self.eat_keyword("else") {
+            parts.push(self.body(Until::Fi)?);
+        }
+        self.expect_keyword("fi", "`fi` is missing")?;
+        Ok(Shape::If(parts))
     }
 
     fn while_loop(&mut self) -> Step<Shape> {
-        let condition = self.script(Until::Do)?;
+        let condition = self.body(Until::Do)?;
         let body = self.do_body()?;
         Ok(Shape::Loop { condition, body })
     }
@@ -75,12 +74,12 @@ impl Parser<'_> {
     fn do_body(&mut self) -> Step<Script> {
         self.skip_lines()?;
         if self.eat_keyword("{") {
-            let body = self.script(Until::Brace)?;
+            let body = self.body(Until::Brace)?;
             self.expect_keyword("}", "a loop is not closed")?;
             return Ok(body);
         }
         self.expect_keyword("do", "`do` is missing")?;
-        let body = self.script(Until::Done)?;
+        let body = self.body(Until::Done)?;
         self.expect_keyword("done", "`done` is missing")?;
         Ok(body)
     }
@@ -92,6 +91,10 @@ impl Parser<'_> {
             let Some(close) = self.arithmetic_end(self.at + 2) else {
                 return self.malformed("the head of a loop is not closed");
             };
+            let inner = self.slice(self.at + 2, close);
+            if inner.matches(';').count() < 2 {
+                return self.malformed("the head of a loop is not complete");
+            }
             words.push(self.arithmetic(self.at + 2, close)?);
             String::new()
         } else {

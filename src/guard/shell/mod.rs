@@ -11,6 +11,8 @@ mod cursor;
 mod expansion;
 mod heredoc;
 #[cfg(test)]
+mod oracle;
+#[cfg(test)]
 mod tests;
 mod word;
 

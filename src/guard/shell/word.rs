@@ -259,7 +259,9 @@ impl Parser<'_> {
                 }
             }
         }
-        push_text(pieces, &decode_ansi_c(self.slice(start, self.at)), true);
+        let decoded = decode_ansi_c(self.slice(start, self.at));
+        // Bash cuts such a string at NUL.
+        push_text(pieces, decoded.split('\0').next().unwrap_or_default(), true);
         self.at += 1;
         Ok(())
     }
@@ -292,8 +294,6 @@ pub(crate) fn decode_ansi_c(text: &str) -> String {
         rest = escape.get(used..).unwrap_or_default();
     }
     decoded.extend_from_slice(rest.as_bytes());
-    // Bash cuts an ANSI-C string at NUL.
-    decoded.retain(|byte| *byte != 0);
     String::from_utf8_lossy(&decoded).into_owned()
 }
 

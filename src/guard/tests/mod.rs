@@ -1,8 +1,11 @@
 //! The guard as its callers see it.
 
+mod corpus;
 mod hostile;
 mod properties;
 mod reboots;
+mod replay;
+mod rewrites;
 
 use super::{Backend, Judgement, Setting, Verdict, check};
 

@@ -205,7 +205,6 @@ const QUIET: &[&str] = &[
     "bind -x a",
     "enable -n echo",
     "caller",
-    "hash -p /x reboot",
     "times",
     "local z",
     "echo ${x@P}",

@@ -4,15 +4,19 @@ use std::rc::Rc;
 
 use super::simple::program_name;
 use super::{Place, Tracer};
-use crate::guard::call::{Call, How};
+use crate::guard::call::{Call, How, Redirected};
 use crate::guard::foreign;
-use crate::guard::resolve::{Feed, Origin, literal_output};
+use crate::guard::resolve::{Feed, Origin, Value, literal_output};
 use crate::guard::rules::{self, Scene};
+use crate::guard::shell::Operator;
 use crate::guard::unwrap::{self, Inner};
 use crate::guard::{Setting, Span};
 
 /// Wrappers around wrappers; more has no use but to hide.
 const MOST_HOPS: u32 = 12;
+/// Every hop copies the words: a long command behind so many is no work of a person.
+const MANY_HOPS: u32 = 3;
+const MANY_WORDS: usize = 1_000;
 /// Calls of functions inside functions that are followed.
 const MOST_FRAMES: usize = 3;
 
@@ -21,7 +25,8 @@ impl Tracer<'_> {
         if !self.charge(24 + 8 * call.args.len(), call.span) {
             return None;
         }
-        if hops > MOST_HOPS {
+        let unusual = hops > MANY_HOPS && call.args.len() > MANY_WORDS;
+        if hops > MOST_HOPS || unusual {
             self.ledger.limit(call.span);
             return None;
         }
@@ -39,6 +44,7 @@ impl Tracer<'_> {
             setting: &setting,
             executable: &self.executable,
             fetched: &self.fetched,
+            secrets: &self.secrets,
         };
         let found = self.ledger.findings();
         rules::judge(&call, &scene, &mut self.ledger);
@@ -59,6 +65,7 @@ impl Tracer<'_> {
         self.apply(&call, place);
         self.indexes_of(&call, place);
         self.remember_downloads(&call, &fed);
+        self.remember_secrets(&call, &fed);
         self.remember_writes(&call, &fed, place);
         Some(Rc::new(fed))
     }
@@ -70,6 +77,7 @@ impl Tracer<'_> {
                 mut words,
                 contained,
                 assigned,
+                cwd,
             } => {
                 let rest = if words.is_empty() {
                     Vec::new()
@@ -77,6 +85,7 @@ impl Tracer<'_> {
                     words.split_off(1)
                 };
                 let program = words.pop()?;
+                let rest = self.opened_by(call, rest);
                 let mut wrappers = call.wrappers.clone();
                 wrappers.push(wrapper);
                 let end = rest.last().map_or(program.span.end, |last| last.span.end);
@@ -88,7 +97,7 @@ impl Tracer<'_> {
                     name: program_name(&program),
                     program,
                     args: rest,
-                    redirects: Vec::new(),
+                    redirects: read_by(call),
                     assigned,
                     span,
                     background: call.background,
@@ -98,7 +107,13 @@ impl Tracer<'_> {
                     writes: Vec::new(),
                     contained: call.contained || contained,
                 };
-                self.invoke(next, place, hops + 1)
+                let outer = self.cwd.clone();
+                if let Some(cwd) = cwd {
+                    self.step_into(&cwd);
+                }
+                let fed = self.invoke(next, place, hops + 1);
+                self.cwd = outer;
+                fed
             }
             Inner::Shell { text, origin, reads } => {
                 let mut inner = self.inside(call, place);
@@ -193,17 +208,56 @@ impl Tracer<'_> {
         self.text(&text, &inner);
     }
 
-    /// Files that a download leaves behind.
-    fn remember_downloads(&mut self, call: &Call, fed: &Feed) {
-        if !fed.fetched || self.fetched.len() >= 64 {
+    /// Words that a search or a list fills in name a secret when that does.
+    fn opened_by(&self, call: &Call, mut words: Vec<Value>) -> Vec<Value> {
+        if !call.is(&["find", "gfind", "fd", "fdfind", "xargs", "gxargs", "parallel"]) {
+            return words;
+        }
+        let setting = Setting {
+            cwd: self.cwd.as_deref(),
+            ..*self.setting
+        };
+        let scene = Scene {
+            setting: &setting,
+            executable: &self.executable,
+            fetched: &self.fetched,
+            secrets: &self.secrets,
+        };
+        let own = call.args.iter().find(|arg| rules::is_private(&arg.text, &scene));
+        let named = call.feed.as_ref().and_then(|feed| feed.named.or(feed.secret));
+        if let Some(secret) = own.map(|arg| arg.span).or(named) {
+            for word in words.iter_mut().filter(|word| !word.known || word.text.contains("{}")) {
+                word.secret = Some(secret);
+            }
+        }
+        words
+    }
+
+    /// Files that hold what a secret was copied or packed into.
+    fn remember_secrets(&mut self, call: &Call, fed: &Feed) {
+        let carries = fed.secret.is_some() || call.args.iter().any(|arg| arg.secret.is_some());
+        if !carries || self.secrets.len() >= 64 {
             return;
         }
-        let fetches = rules::FETCHERS.contains(&call.name.as_str());
+        let names = call.writes.iter().filter(|write| write.how != How::Delete);
+        let names = names
+            .filter_map(|write| write.path.rsplit('/').next())
+            .filter(|name| !name.is_empty());
+        self.secrets.extend(names.map(str::to_owned).take(8));
+    }
+
+    /// Files that a download leaves behind.
+    fn remember_downloads(&mut self, call: &Call, fed: &Feed) {
+        let copied = call.is(&["scp", "rsync"]) && call.operands().next().is_some_and(|from| from.text.contains(':'));
+        if !(fed.fetched || copied) || self.fetched.len() >= 64 {
+            return;
+        }
+        let fetches = rules::FETCHERS.contains(&call.name.as_str()) || call.is(&["scp", "rsync", "sftp"]);
         let named = call.writes.iter().map(|write| write.path.as_str());
         let by_address = call.operands().map(|address| address.text.as_str()).filter(|_| fetches);
         let files = named
             .chain(by_address)
-            .filter_map(|path| path.split(['?', '#']).next()?.rsplit('/').next());
+            .filter_map(|path| path.split(['?', '#']).next()?.rsplit(['/', ':']).next());
         self.fetched
             .extend(files.filter(|name| !name.is_empty()).map(str::to_owned).take(8));
     }
@@ -213,7 +267,7 @@ impl Tracer<'_> {
         for write in call
             .writes
             .iter()
-            .filter(|write| matches!(write.how, How::Redirect | How::Tee))
+            .filter(|write| matches!(write.how, How::Redirect | How::Tee) || call.name == "dd")
         {
             let path = plain_path(&write.path).to_owned();
             if is_shell_file(&path) {
@@ -242,6 +296,7 @@ impl Tracer<'_> {
             setting: &setting,
             executable: &self.executable,
             fetched: &self.fetched,
+            secrets: &self.secrets,
         };
         let mut feed = rules::feed(call, &scene);
         feed.span = call.span;
@@ -266,6 +321,12 @@ impl Tracer<'_> {
             ..Feed::default()
         }
     }
+}
+
+/// What a wrapper reads is read by the program it starts.
+fn read_by(call: &Call) -> Vec<Redirected> {
+    let reads = |redirect: &&Redirected| matches!(redirect.operator, Operator::Read | Operator::DuplicateIn);
+    call.redirects.iter().filter(reads).cloned().collect()
 }
 
 /// What the commands of the code find on standard input.

@@ -23,6 +23,13 @@ use super::shell::{self, Command, Pipeline, Script, Shape, Statement, Trouble, W
 /// Constructs, substitutions and nested texts together.
 const DEPTH: u32 = 96;
 
+/// What a text inside a text costs besides its length: to read one takes as
+/// long as to follow dozens of words.
+const NESTED: usize = 1_024;
+/// A long text is read again at few levels only (each level is two deep).
+const DEEP: u32 = 8;
+const LONG_AND_DEEP: usize = 16 * 1024;
+
 pub(crate) struct Tracer<'a> {
     pub(crate) setting: &'a Setting<'a>,
     pub(crate) ledger: Ledger,
@@ -39,6 +46,9 @@ pub(crate) struct Tracer<'a> {
     executable: Vec<String>,
     /// Files downloaded earlier in the text.
     fetched: Vec<String>,
+    /// Files and variables that hold a secret since an earlier command.
+    secrets: Vec<String>,
+    tainted: HashMap<String, Span>,
     /// Programs started since the enclosing substitution began.
     heard: Vec<String>,
     positional: Vec<String>,
@@ -88,6 +98,8 @@ impl<'a> Tracer<'a> {
             files: HashMap::new(),
             executable: Vec::new(),
             fetched: Vec::new(),
+            secrets: Vec::new(),
+            tainted: HashMap::new(),
             heard: Vec::new(),
             positional: Vec::new(),
             cwd: setting.cwd.map(str::to_owned),
@@ -125,7 +137,13 @@ impl<'a> Tracer<'a> {
             start: 0,
             end: text.len(),
         });
-        if !self.charge(text.len() * 2, whole) || !self.descend(whole) {
+        let nested = self.depth > 0;
+        if nested && self.depth > DEEP && text.len() > LONG_AND_DEEP {
+            self.ledger.limit(whole);
+            return;
+        }
+        let cost = text.len() * 2 + if nested { NESTED } else { 0 };
+        if !self.charge(cost, whole) || !self.descend(whole) {
             return;
         }
         let parsed = shell::parse(text);
@@ -280,6 +298,9 @@ impl<'a> Tracer<'a> {
         }
         if values.is_empty() {
             self.variables.set(name, None, false);
+        }
+        if let Some(secret) = values.iter().find_map(|value| value.secret) {
+            self.tainted.insert(name.to_owned(), secret);
         }
         self.script(body, &inner);
     }

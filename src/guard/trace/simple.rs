@@ -132,6 +132,9 @@ impl Tracer<'_> {
         match &assignment.value {
             Assigned::One(word) => {
                 let value = self.single(word, place);
+                if let Some(secret) = value.secret {
+                    self.tainted.insert(assignment.name.clone(), secret);
+                }
                 let content = value.known.then(|| vec![value.text.clone()]);
                 (value, content)
             }
@@ -204,9 +207,11 @@ impl Tracer<'_> {
         {
             let fetched = read.target.ran(crate::guard::rules::FETCHERS);
             let text = call.feed.as_ref().and_then(|feed| feed.text.clone());
+            let secret = self.secret_in(&read.target);
             inner.feed = Some(Rc::new(Feed {
                 text,
                 fetched,
+                secret,
                 span: read.target.span,
                 ..Feed::default()
             }));

@@ -2,9 +2,11 @@
 //! exist to multiply.
 
 use super::{Place, Tracer};
+use crate::guard::Span;
 use crate::guard::call::Call;
 use crate::guard::options::is_assignment;
 use crate::guard::resolve::{Origin, Value, literal_output};
+use crate::guard::rules::{Scene, is_private};
 use crate::guard::shell::{Command, Piece, Script, Shape, Word};
 
 impl Tracer<'_> {
@@ -53,6 +55,18 @@ impl Tracer<'_> {
     }
 
     fn read_into(&mut self, call: &Call, place: &Place<'_>) {
+        let piped = call.feed.as_ref().and_then(|feed| feed.secret);
+        let read = call
+            .redirects
+            .iter()
+            .find_map(|redirect| self.secret_in(&redirect.target));
+        let secret = piped
+            .or(read)
+            .or(call.input.as_ref().and_then(|input| input.value.secret));
+        if let Some(secret) = secret {
+            self.tainted
+                .extend(call.operands().map(|name| (name.text.clone(), secret)));
+        }
         let names: Vec<&Value> = call.operands().collect();
         let literal = call.input_text().map(|(text, _)| text.trim().to_owned());
         for (position, name) in names.iter().enumerate() {
@@ -62,6 +76,17 @@ impl Tracer<'_> {
             };
             self.remember(&name.text, content, false, place);
         }
+    }
+
+    /// Where the word stands when it names a secret file.
+    pub(super) fn secret_in(&self, file: &Value) -> Option<Span> {
+        let scene = Scene {
+            setting: self.setting,
+            executable: &self.executable,
+            fetched: &self.fetched,
+            secrets: &self.secrets,
+        };
+        is_private(&file.text, &scene).then_some(file.span)
     }
 
     fn print_into(&mut self, call: &Call, place: &Place<'_>) {
@@ -80,7 +105,8 @@ impl Tracer<'_> {
     }
     /// `set -- a b` and `shift`; on one path only nothing is known any more.
     fn set_arguments(&mut self, call: &Call, place: &Place<'_>) {
-        if place.conditional {
+        // Where two settings are possible nothing is known.
+        if place.conditional && (call.name == "shift" || !self.positional.is_empty()) {
             self.positional.clear();
             return;
         }
@@ -112,15 +138,21 @@ impl Tracer<'_> {
 
     fn change_directory(&mut self, call: &Call) {
         let target = call.operands().find(|arg| !arg.text.starts_with('+'));
-        self.cwd = match target {
-            None if call.name == "cd" => Some(self.setting.home.to_owned()),
-            Some(target) if target.known && target.text.starts_with(['/', '~']) => Some(target.text.clone()),
-            Some(target) if target.known && target.text != "-" => {
-                let base = self.cwd.take();
-                base.filter(|base| base.len() < 4096)
-                    .map(|base| format!("{base}/{}", target.text))
-            }
-            _ => None,
+        match target {
+            None if call.name == "cd" => self.cwd = Some(self.setting.home.to_owned()),
+            Some(target) if target.known && target.text != "-" => self.step_into(&target.text),
+            _ => self.cwd = None,
+        }
+    }
+
+    /// The working directory after `cd` to a known path.
+    pub(super) fn step_into(&mut self, path: &str) {
+        self.cwd = if path.starts_with(['/', '~']) {
+            Some(path.to_owned())
+        } else {
+            let base = self.cwd.take();
+            base.filter(|base| base.len() < 4096)
+                .map(|base| format!("{base}/{path}"))
         };
     }
 

@@ -66,6 +66,9 @@ impl Tracer<'_> {
             Piece::Text { text, quoted } => draft.text(text, *quoted),
             Piece::Param { param, quoted, span } => {
                 let content = self.param(param, place);
+                if let Some(secret) = self.tainted.get(&param.name) {
+                    draft.current.secret = Some(*secret);
+                }
                 match content {
                     Some(elements) => self.insert(&elements, *quoted, draft),
                     None => draft.unknown(&spelled(place, *span, || format!("${}", param.name))),
@@ -333,6 +336,7 @@ fn joined_by_blank(mut left: Value, right: Value) -> Value {
         left.unknown_end = offset + right.unknown_end;
     }
     left.runs.extend(right.runs);
+    left.secret = left.secret.or(right.secret);
     left.verbatim = None;
     left.sole = false;
     left

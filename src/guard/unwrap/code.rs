@@ -5,7 +5,8 @@ use crate::guard::call::{Call, is_group};
 use crate::guard::resolve::Value;
 
 pub(crate) const SHELLS: &[&str] = &[
-    "bash", "sh", "zsh", "ksh", "dash", "ash", "fish", "mksh", "rbash", "csh", "tcsh",
+    "bash", "sh", "zsh", "ksh", "dash", "ash", "fish", "mksh", "rbash", "csh", "tcsh", "yash", "oksh", "posh", "nu",
+    "elvish", "xonsh", "hush", "lksh", "pdksh", "rzsh", "rksh", "osh",
 ];
 
 /// Interpreters with the options that take code.
@@ -79,6 +80,15 @@ pub(super) fn unwrap(call: &Call, found: &mut Vec<Inner>) {
             found.extend(call.option_text(&["-C"]).map(|(text, arg)| Inner::part(text, arg.span)));
             found.extend(call.option_text(&["-F"]).map(|(text, arg)| Inner::part(text, arg.span)));
         }
+        // `bind -x '"\C-x": CODE'`
+        "bind" if call.short('x').is_some() => {
+            let codes = call
+                .args
+                .iter()
+                .filter_map(|arg| Some((arg.text.split_once("\":")?.1, arg.span)));
+            found.extend(codes.map(|(code, span)| Inner::part(code, span)));
+        }
+        "newgrp" => found.extend(Inner::input(call)),
         "jobs" if call.args.first().is_some_and(|flag| flag.text == "-x") => {
             found.push(Inner::argv(call, call.args.get(1..).unwrap_or_default()));
         }
@@ -98,6 +108,7 @@ pub(super) fn unwrap(call: &Call, found: &mut Vec<Inner>) {
         name => {
             if let Some(family) = is_interpreter(name) {
                 foreign(call, family, found);
+                module(call, family, found);
             }
         }
     }
@@ -118,10 +129,23 @@ fn content(file: &Value) -> Option<Inner> {
     file.content.as_ref().map(|text| Inner::part(text, file.span))
 }
 
+/// `bash -n` only reads what it is given.
+fn only_reads(call: &Call) -> bool {
+    let options = call.args.iter().take_while(|arg| arg.text.starts_with(['-', '+']));
+    let mut reads = false;
+    for option in options {
+        reads |= is_group(&option.text) && option.text.contains('n');
+        if option.text.starts_with('+') {
+            return false;
+        }
+    }
+    reads
+}
+
 /// The code of `bash -c CODE`, also in a bundle as in `-lc`.
 pub(crate) fn shell_code(call: &Call) -> Option<&Value> {
     let (has_code, at) = shell_options(call);
-    call.args.get(at).filter(|_| has_code)
+    call.args.get(at).filter(|_| has_code && !only_reads(call))
 }
 
 /// Whether a shell's options say that its first operand is code, and where that
@@ -151,6 +175,9 @@ fn shell_options(call: &Call) -> (bool, usize) {
 
 /// A shell that reads its commands from standard input.
 pub(crate) fn reads_commands(call: &Call) -> bool {
+    if only_reads(call) {
+        return false;
+    }
     match first_operand(call, "bash") {
         None => shell_code(call).is_none() && call.has(&["--version", "--help"]).is_none(),
         Some(operand) => {
@@ -225,7 +252,9 @@ fn takes_code(family: &str, text: &str, options: &[&str]) -> bool {
     if matches!(family, "pwsh" | "powershell") {
         return options.contains(&text.to_lowercase().as_str());
     }
-    if let Some((name, _)) = text.split_once('=') {
+    if text.starts_with("--")
+        && let Some((name, _)) = text.split_once('=')
+    {
         return options.contains(&name);
     }
     if options.contains(&text) {
@@ -263,12 +292,46 @@ fn bundled(family: &str, text: &str, options: &[&str]) -> bool {
     false
 }
 
+/// An interpreter without a file to run: its program stands on the input.
+pub(crate) fn reads_program(call: &Call, family: &str) -> bool {
+    if call.has(&["-m", "--version", "-V", "--help", "-h"]).is_some() {
+        return false;
+    }
+    let operand = match family {
+        "deno" | "bun" => call.operands().find(|arg| !matches!(arg.text.as_str(), "run" | "repl")),
+        _ => first_operand(call, family),
+    };
+    operand.is_none_or(|file| matches!(file.text.as_str(), "-" | "/dev/stdin"))
+}
+
+/// `python -m pip …` runs what `pip …` does.
+fn module(call: &Call, family: &str, found: &mut Vec<Inner>) {
+    let dashed = || call.args.iter().position(|arg| arg.text == "-m");
+    if let ("python" | "pypy", Some(at)) = (family, dashed()) {
+        let words = call.args.get(at + 1..).unwrap_or_default();
+        if !words.is_empty()
+            && call
+                .args
+                .get(..at)
+                .is_some_and(|before| before.iter().all(|arg| arg.text.starts_with('-')))
+        {
+            found.push(Inner::argv(call, words));
+        }
+    }
+}
+
+/// `--eval=CODE` and `-e'CODE'`.
+fn attached_code(option: &str) -> Option<&str> {
+    if option.starts_with("--") {
+        return option.split_once('=').map(|(_, code)| code);
+    }
+    let letter = option.find(['e', 'E', 'c', 'r'])?;
+    option.get(letter + 1..).filter(|code| code.len() > 1)
+}
+
 fn foreign(call: &Call, family: &str, found: &mut Vec<Inner>) {
     let code = inline_code(call, family).and_then(|(option, code)| {
-        let attached = option
-            .text
-            .split_once('=')
-            .map(|(_, code)| (code.to_owned(), option.span));
+        let attached = attached_code(&option.text).map(|code| (code.to_owned(), option.span));
         attached.or_else(|| code.map(|code| (code.text.clone(), code.span)))
     });
     match code {

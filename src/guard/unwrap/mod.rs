@@ -4,11 +4,16 @@
 
 mod code;
 mod remote;
+mod runners;
+mod strangers;
 mod tools;
+mod wrapper_table;
 mod wrappers;
 
-pub(crate) use code::{SHELLS, inline_code, is_interpreter, is_shell, reads_commands, script_file, shell_code};
-pub(crate) use remote::{DOCKER, mounts_host};
+pub(crate) use code::{
+    SHELLS, inline_code, is_interpreter, is_shell, reads_commands, reads_program, script_file, shell_code,
+};
+pub(crate) use remote::{DOCKER, mounts_host, ssh_command_at};
 pub(crate) use tools::{PROGRAM_OPTIONS, runs_program};
 pub(crate) use wrappers::wrapper;
 
@@ -24,6 +29,8 @@ pub(crate) enum Inner {
         words: Vec<Value>,
         contained: bool,
         assigned: Vec<(String, Value)>,
+        /// Where it runs, when an option of the wrapper says so.
+        cwd: Option<String>,
     },
     /// `reads`: standard input is left for the commands of the code.
     Shell { text: String, origin: Origin, reads: bool },
@@ -71,6 +78,7 @@ impl Inner {
             words: words.to_vec(),
             contained: false,
             assigned: Vec::new(),
+            cwd: None,
         }
     }
 }
@@ -81,9 +89,13 @@ pub(crate) fn inner(call: &Call) -> Vec<Inner> {
         return found;
     }
     wrappers::unwrap(call, &mut found);
+    runners::unwrap(call, &mut found);
     code::unwrap(call, &mut found);
     remote::unwrap(call, &mut found);
     tools::unwrap(call, &mut found);
+    if found.is_empty() {
+        strangers::unwrap(call, &mut found);
+    }
     found
 }
 

@@ -109,7 +109,7 @@ const KUBECTL: Grammar = Grammar {
 
 pub(super) fn unwrap(call: &Call, found: &mut Vec<Inner>) {
     match call.name.as_str() {
-        "ssh" | "mosh" | "autossh" => ssh(call, found),
+        "ssh" => ssh(call, found),
         "docker" | "podman" | "nerdctl" => container(call, found),
         "docker-compose" | "podman-compose" => compose(call, 0, found),
         "kubectl" | "oc" => pod(call, found),
@@ -117,9 +117,17 @@ pub(super) fn unwrap(call: &Call, found: &mut Vec<Inner>) {
     }
 }
 
+/// Where the remote command of `ssh` begins.
+pub(crate) fn ssh_command_at(call: &Call) -> Option<usize> {
+    SSH.command_at(&call.args)
+}
+
 fn ssh(call: &Call, found: &mut Vec<Inner>) {
     if let Some((text, value)) = call.option_texts(&["-o"]).find(|(text, _)| {
-        text.to_lowercase().starts_with("proxycommand") || text.to_lowercase().starts_with("localcommand")
+        let lower = text.to_lowercase();
+        ["proxycommand", "localcommand", "knownhostscommand"]
+            .iter()
+            .any(|option| lower.starts_with(option))
     }) {
         let code = text.split_once(['=', ' ']).map_or("", |(_, code)| code);
         found.push(Inner::part(code, value.span));
@@ -180,6 +188,7 @@ fn inside(call: &Call, from: usize, found: &mut Vec<Inner>) {
             words,
             contained,
             assigned: Vec::new(),
+            cwd: None,
         });
     }
 }
@@ -219,13 +228,26 @@ fn pod(call: &Call, found: &mut Vec<Inner>) {
     {
         return;
     }
-    if let Some(dashes) = call.args.iter().position(|arg| arg.text == "--") {
-        let words = call.args.get(dashes + 1..).unwrap_or_default().to_vec();
+    let dashes = call
+        .args
+        .iter()
+        .position(|arg| arg.text == "--")
+        .map(|dashes| dashes + 1);
+    let old = || {
+        // `kubectl exec POD CMD`, as it was written before.
+        let tail = call.args.get(at + 1..)?;
+        let exec = call.args.get(at).is_some_and(|verb| verb.text == "exec");
+        let grammar = Grammar { operands: 1, ..KUBECTL };
+        grammar.command_at(tail).map(|from| at + 1 + from).filter(|_| exec)
+    };
+    if let Some(from) = dashes.or_else(old) {
+        let words = call.args.get(from..).unwrap_or_default().to_vec();
         found.push(Inner::Argv {
             wrapper: call.name.clone(),
             words,
             contained: true,
             assigned: Vec::new(),
+            cwd: None,
         });
     }
 }

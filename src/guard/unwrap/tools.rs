@@ -19,12 +19,14 @@ pub(crate) const PROGRAM_OPTIONS: &[(&str, &[&str])] = &[
             "--rsh-command",
             "--info-script",
             "--new-volume-script",
+            "-F",
+            "--rmt-command",
         ],
     ),
     ("bsdtar", &["--use-compress-program"]),
     ("rsync", &["-e", "--rsh", "--rsync-path"]),
     ("scp", &["-S"]),
-    ("sftp", &["-S"]),
+    ("sftp", &["-S", "-D"]),
     ("zip", &["-TT", "--unzip-command"]),
     (
         "git",
@@ -52,6 +54,7 @@ pub(super) fn unwrap(call: &Call, found: &mut Vec<Inner>) {
         "make" | "gmake" => make(call, found),
         _ => {}
     }
+    // Several shell options of one word are judged word by word below.
     // `-O`, `-x` and `--exec` of git are programs in some subcommands only.
     if let Some((_, options)) = PROGRAM_OPTIONS
         .iter()
@@ -95,7 +98,15 @@ fn find(call: &Call, found: &mut Vec<Inner>) {
 }
 
 fn awk(call: &Call, found: &mut Vec<Inner>) {
-    if let Some(program) = call.operands().next().filter(|_| call.has(&["-f"]).is_none()) {
+    let from_input = call
+        .option_texts(&["-f", "--file"])
+        .any(|(file, _)| matches!(file, "-" | "/dev/stdin"));
+    if let Some((text, span)) = call.input_text().filter(|_| from_input) {
+        found.push(Inner::Foreign {
+            text: text.to_owned(),
+            span,
+        });
+    } else if let Some(program) = call.operands().next().filter(|_| call.has(&["-f"]).is_none()) {
         found.push(Inner::Foreign {
             text: program.text.clone(),
             span: program.span,
@@ -121,7 +132,22 @@ fn git(call: &Call, found: &mut Vec<Inner>) {
     let subcommand = call.operands().next().map(|arg| arg.text.as_str());
     let options: &[&str] = match subcommand {
         Some("rebase") => &["-x", "--exec"],
-        Some("grep") => &["--open-files-in-pager"],
+        Some("grep") => &["--open-files-in-pager", "-O"],
+        Some("difftool" | "mergetool") => &["-x", "--extcmd"],
+        Some("clone") => &["-u", "--upload-pack"],
+        Some("archive") => &["--exec"],
+        Some("filter-branch") => &[
+            "--tree-filter",
+            "--index-filter",
+            "--msg-filter",
+            "--env-filter",
+            "--parent-filter",
+            "--commit-filter",
+            "--tag-name-filter",
+            "--setup",
+        ],
+        Some("send-email") => &["--sendmail-cmd", "--to-cmd", "--cc-cmd", "--header-cmd"],
+        Some("am" | "log" | "show" | "diff" | "blame" | "commit" | "status" | "branch") => &[],
         _ => &["--upload-pack", "--receive-pack"],
     };
     for (text, value) in call.option_texts(options) {
@@ -150,16 +176,52 @@ pub(crate) fn runs_program(setting: &str) -> bool {
             | "sequence.editor"
             | "gpg.program"
             | "credential.helper"
+            | "core.gitproxy"
+            | "core.askpass"
+            | "core.alternaterefscommand"
+            | "uploadpack.packobjectshook"
+            | "interactive.difffilter"
+            | "gpg.ssh.defaultkeycommand"
+            | "sendemail.smtpserver"
+            | "init.templatedir"
+            | "include.path"
     ) || setting.starts_with("pager.")
-        || (setting.starts_with("filter.")
-            || setting.starts_with("diff.")
-            || setting.starts_with("difftool.")
-            || setting.starts_with("mergetool."))
-            && (setting.ends_with(".cmd")
-                || setting.ends_with(".clean")
-                || setting.ends_with(".smudge")
-                || setting.ends_with(".command")
-                || setting.ends_with(".textconv"))
+        || setting.starts_with("includeif.")
+        || (setting.starts_with("gpg.") && setting.ends_with(".program"))
+        || (setting.starts_with("credential.") && setting.ends_with(".helper"))
+        || [
+            "filter.",
+            "diff.",
+            "difftool.",
+            "mergetool.",
+            "merge.",
+            "man.",
+            "browser.",
+            "guitool.",
+            "sendemail.",
+            "trailer.",
+            "tar.",
+            "remote.",
+            "submodule.",
+        ]
+        .iter()
+        .any(|section| setting.starts_with(section))
+            && [
+                ".cmd",
+                ".clean",
+                ".smudge",
+                ".process",
+                ".command",
+                ".textconv",
+                ".driver",
+                ".uploadpack",
+                ".receivepack",
+                ".tocmd",
+                ".cccmd",
+                ".vcs",
+            ]
+            .iter()
+            .any(|name| setting.ends_with(name))
 }
 
 /// `vim -c '!cmd'` and `+!cmd`.

@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use super::background;
 use super::output::Collected;
 use super::request::{Refused, Request};
+use crate::base::aside;
 use crate::environment::{Chunk, Command, EntryKind, EnvironmentError, Finished, Workspace};
 use crate::guard::policy::Compiled;
 use crate::guard::{Judgement, Verdict};
@@ -166,9 +167,13 @@ pub(super) fn consequence(judgement: Judgement) -> Judged {
     }
 }
 
+/// Bytes of a command whose judging others would feel.
+const LONG: usize = 4 * 1024;
+
 pub(super) fn judged(command: &str, cwd: &Path, host: &Host, policies: &[Arc<Compiled>]) -> Judgement {
     let cwd = cwd.to_string_lossy();
-    host.judged(command, host.backend(), Some(&cwd), policies.iter().map(Arc::as_ref))
+    let judge = || host.judged(command, host.backend(), Some(&cwd), policies.iter().map(Arc::as_ref));
+    aside::work(command.len() > LONG, judge)
 }
 
 /// Why a call has no exit code.
