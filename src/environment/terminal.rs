@@ -37,7 +37,11 @@ pub(super) fn pair() -> io::Result<(Terminal, OwnedFd)> {
     let theirs = open(&name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
     tcsetwinsize(&ours, SIZE)?;
     fcntl_setfl(&ours, OFlags::RDWR | OFlags::NONBLOCK)?;
-    let file = AsyncFd::register(ours)?;
+    #[allow(
+        deprecated,
+        reason = "what is registered owns its descriptor; the new form would be unsafe code here"
+    )]
+    let file = AsyncFd::new(ours)?;
     Ok((Terminal { file }, theirs))
 }
 

@@ -186,7 +186,17 @@ async fn a_session_is_offered_every_tool_this_machine_can_run() {
         ..Selection::default()
     };
     let tools = bench.registry.select(&selection, &bench.host).unwrap();
-    assert_eq!(tools.names(), ["read_file", "terminal", "todo", "write_file"]);
+    let names = [
+        "memory",
+        "patch",
+        "process",
+        "read_file",
+        "search_files",
+        "terminal",
+        "todo",
+        "write_file",
+    ];
+    assert_eq!(tools.names(), names);
     assert!(
         tools
             .absent()
@@ -301,7 +311,7 @@ async fn commands_see_neither_the_servers_secrets_nor_other_sessions() {
 async fn what_cannot_run_here_is_refused_without_asking_anyone() {
     let mut bench = Bench::new().await;
     for arguments in [
-        json!({"command": "rm -rf x", "background": true}),
+        json!({"command": "rm -rf x", "pty": true}),
         json!({"command": "npm run dev"}),
         json!({"command": "ls", "workdir": "/etc"}),
         json!({"command": ""}),

@@ -9,6 +9,7 @@ mod audit;
 mod bounds;
 mod decisions;
 mod documents;
+mod files;
 mod fork;
 mod grants;
 mod guard;
@@ -18,6 +19,7 @@ mod keys;
 mod listing;
 mod models;
 mod new_turn;
+mod processes;
 mod questions;
 mod search;
 mod session_list;
@@ -49,6 +51,8 @@ pub(super) fn routes() -> Surface {
         .merge(decisions::routes())
         .merge(questions::routes())
         .merge(tool_results::routes())
+        .merge(files::routes())
+        .merge(processes::routes())
         .merge(grants::routes())
         .merge(usage::routes())
         .merge(keys::routes())

@@ -11,6 +11,7 @@ mod budgets;
 mod conditions;
 mod fork;
 mod import;
+mod processes;
 mod questions;
 mod queue;
 mod sessions;
@@ -22,6 +23,7 @@ mod turns;
 pub use batch::{BatchOutcome, BatchRequest};
 pub use fork::{ForkPoint, ForkSession};
 pub use import::ImportSession;
+pub use processes::Typed;
 
 use super::commit::Carried;
 use super::engine::Engine;
