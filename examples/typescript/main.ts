@@ -98,6 +98,8 @@ async function handle(event: Event): Promise<boolean> {
     case "question.answered":
     case "question.expired":
     case "question.cancelled":
+    case "subagent.started":
+    case "subagent.completed":
     case "usage.updated":
     case "budget.warning":
     case "budget.exceeded":

@@ -9,8 +9,10 @@ mod agent;
 mod approvals;
 mod auth;
 mod check;
+mod delegation;
 mod error;
 mod files;
+mod guardrails;
 mod kinds;
 mod layers;
 mod limits;
@@ -35,6 +37,7 @@ mod tests;
 pub use agent::Agent;
 pub use approvals::{Approvals, Mode, OnAsk, OnExpiry, Recovery};
 pub use auth::{Auth, Jwt};
+pub use delegation::Delegation;
 pub use error::{ConfigError, Problem};
 pub use files::Files;
 pub use layers::{Flags, Sources, process_environment};
@@ -48,9 +51,10 @@ pub use server::{Lease, Server};
 pub use spending::Usage;
 pub use store::Store;
 pub use terminal::{Isolation, Terminal};
-pub use toolsets::PlatformToolsets;
+pub use toolsets::{CustomToolset, PlatformToolsets};
 
 use crate::model::budget::Budgets;
+use crate::model::guardrail::Limits as Guardrails;
 use section::{Findings, Section};
 
 /// Everything the server was told, and what it assumes where it was told nothing.
@@ -65,6 +69,7 @@ pub struct Config {
     pub openai: OpenAi,
     pub agent: Agent,
     pub approvals: Approvals,
+    pub delegation: Delegation,
     /// Commands that nobody is asked about: rule names, literal text or globs.
     pub command_allowlist: Vec<String>,
     pub limits: Limits,
@@ -77,6 +82,8 @@ pub struct Config {
     pub files: Files,
     pub log: Log,
     pub platform_toolsets: PlatformToolsets,
+    pub custom_toolsets: Vec<CustomToolset>,
+    pub guardrails: Guardrails,
     /// Keys of the original's configuration that mean nothing here.
     pub ignored: Vec<String>,
     settings: Vec<Setting>,
@@ -111,6 +118,7 @@ impl Config {
             agent: root.section("agent", Agent::read),
             approvals: root.section("approvals", Approvals::read),
             command_allowlist: root.texts("command_allowlist"),
+            delegation: root.section("delegation", Delegation::read),
             limits: root.section("limits", Limits::read),
             usage: root.section("usage", Usage::read),
             budgets: root.section("budgets", spending::read_budgets),
@@ -120,6 +128,8 @@ impl Config {
             retention: root.section("retention", Retention::read),
             log: root.section("log", Log::read),
             platform_toolsets: root.section("platform_toolsets", PlatformToolsets::read),
+            custom_toolsets: root.section("custom_toolsets", toolsets::read_custom),
+            guardrails: root.section("tool_loop_guardrails", guardrails::read),
             ignored: Vec::new(),
             settings: Vec::new(),
         }

@@ -7,7 +7,7 @@
 pub(super) const TOP_LEVEL: &[&str] = &[
     "_config_version", "attachments", "auxiliary", "bedrock", "browser", "checkpoints", "cloud", "code_execution",
     "compression", "context", "credential_pool_strategies", "cron", "curator", "custom_providers", "dashboard",
-    "database", "debug", "delegation", "discord", "display", "email", "fallback_model", "fallback_providers",
+    "database", "debug", "discord", "display", "email", "fallback_model", "fallback_providers",
     "feishu", "gateway", "goals", "group_sessions_per_user", "homeassistant", "honcho",
     "hooks", "hooks_auto_accept", "human_delay", "image_gen", "kanban", "known_plugin_toolsets", "logging", "lsp",
     "matrix", "mattermost", "max_concurrent_sessions", "mcp", "mcp_servers", "model_aliases",
@@ -15,7 +15,7 @@ pub(super) const TOP_LEVEL: &[&str] = &[
     "platforms", "plugins", "prefill_messages_file", "privacy", "prompt_caching", "provider_routing", "providers",
     "quick_commands", "runtime", "secrets", "security", "session_reset", "sessions", "signal", "skills", "slack",
     "smart_model_routing", "streaming", "stt", "telegram", "telemetry", "thread_sessions_per_user", "timeouts",
-    "timezone", "tool_budget", "tool_loop_guardrails", "tool_search", "toolsets", "tts", "updates",
+    "timezone", "tool_budget", "tool_search", "toolsets", "tts", "updates",
     "video_gen", "vision", "voice", "wake_word", "web", "whatsapp", "worktree", "worktree_sync", "x_search",
 ];
 
@@ -34,6 +34,12 @@ pub(super) const AGENT: &[&str] = &[
     "max_verify_nudges", "personalities", "reasoning_effort", "reasoning_overrides", "restart_after_turn_timeout",
     "restart_drain_timeout", "sanitizer_heal_escalation_threshold", "service_tier", "session_stall_timeout",
     "system_prompt", "tool_use_enforcement", "verbose", "verify_guidance", "verify_on_stop",
+];
+
+#[rustfmt::skip]
+pub(super) const DELEGATION: &[&str] = &[
+    "api_key", "api_mode", "base_url", "inherit_mcp_toolsets", "max_summary_chars", "provider", "reasoning_effort",
+    "subagent_auto_approve",
 ];
 
 pub(super) const APPROVALS: &[&str] = &[

@@ -30,6 +30,8 @@ pub enum Execution {
     Client,
     /// A person, by an answer.
     Person,
+    /// Child sessions.
+    Children,
 }
 
 impl Execution {
@@ -38,6 +40,7 @@ impl Execution {
             Self::Server => "server",
             Self::Client => "client",
             Self::Person => "person",
+            Self::Children => "children",
         }
     }
 }

@@ -9,6 +9,7 @@ use super::background::{ProcessData, ProcessMatchData, ProcessWatchData};
 use super::budget::Budget;
 use super::call::ToolCall;
 use super::id::{CallId, MessageId, SessionId, TurnId};
+use super::lineage::Subagent;
 use super::memory::Target;
 use super::message::Message;
 use super::problem::Problem;
@@ -82,6 +83,10 @@ pub enum EventType {
     QuestionExpired,
     #[serde(rename = "question.cancelled")]
     QuestionCancelled,
+    #[serde(rename = "subagent.started")]
+    SubagentStarted,
+    #[serde(rename = "subagent.completed")]
+    SubagentCompleted,
     #[serde(rename = "usage.updated")]
     UsageUpdated,
     #[serde(rename = "budget.warning")]
@@ -139,6 +144,8 @@ impl EventType {
             Self::QuestionAnswered => "question.answered",
             Self::QuestionExpired => "question.expired",
             Self::QuestionCancelled => "question.cancelled",
+            Self::SubagentStarted => "subagent.started",
+            Self::SubagentCompleted => "subagent.completed",
             Self::UsageUpdated => "usage.updated",
             Self::BudgetWarning => "budget.warning",
             Self::BudgetExceeded => "budget.exceeded",
@@ -179,6 +186,8 @@ pub enum ResumeReason {
     Decided,
     /// A person answered a question, or the time to answer ran out.
     Answered,
+    /// Delegated work is done.
+    Children,
     /// The client gave the results of calls that it carries out.
     ToolResults,
     /// Its server stopped; another run took over.
@@ -246,6 +255,11 @@ pub struct ApprovalData {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct QuestionData {
     pub question: Question,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SubagentData {
+    pub subagent: Subagent,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -366,6 +380,10 @@ pub enum EventBody {
     QuestionExpired(QuestionData),
     #[serde(rename = "question.cancelled")]
     QuestionCancelled(QuestionData),
+    #[serde(rename = "subagent.started")]
+    SubagentStarted(SubagentData),
+    #[serde(rename = "subagent.completed")]
+    SubagentCompleted(SubagentData),
     #[serde(rename = "usage.updated")]
     UsageUpdated(UsageData),
     #[serde(rename = "budget.warning")]
@@ -440,6 +458,8 @@ impl EventBody {
             Self::QuestionAnswered(_) => "question.answered",
             Self::QuestionExpired(_) => "question.expired",
             Self::QuestionCancelled(_) => "question.cancelled",
+            Self::SubagentStarted(_) => "subagent.started",
+            Self::SubagentCompleted(_) => "subagent.completed",
             Self::UsageUpdated(_) => "usage.updated",
             Self::BudgetWarning(_) => "budget.warning",
             Self::BudgetExceeded(_) => "budget.exceeded",
@@ -477,23 +497,4 @@ pub struct Event {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_agree_with_the_wire() {
-        for name in [
-            "session.created",
-            "turn.resumed",
-            "tool_call.unknown",
-            "approval.cancelled",
-            "model.retrying",
-        ] {
-            let kind = EventType::from_name(name).unwrap();
-            assert_eq!(kind.name(), name);
-            assert_eq!(serde_json::to_value(kind).unwrap(), name);
-        }
-        let beat = EventBody::Heartbeat(HeartbeatData { at: Timestamp(0) });
-        assert_eq!(serde_json::to_value(&beat).unwrap()["type"], beat.name());
-    }
-}
+mod tests;

@@ -21,6 +21,7 @@ pub enum ProblemCode {
     NotAcceptable,
     SessionBusy,
     ProcessNotReady,
+    SessionIsChild,
     TurnNotActive,
     ExternalIdTaken,
     ApprovalResolved,
@@ -62,6 +63,8 @@ pub enum ProblemCode {
     UpstreamInvalidRequest,
     UpstreamError,
     ModelAnswerInvalid,
+    /// The turn repeated what does not work (`tool_loop_guardrails`).
+    ToolLoop,
     RecoveryExhausted,
     EnvironmentLost,
     TurnTimeout,
@@ -79,8 +82,9 @@ impl ProblemCode {
             MethodNotAllowed => 405,
             NotAcceptable => 406,
             RequestTimeout => 408,
-            SessionBusy | ProcessNotReady | TurnNotActive | ExternalIdTaken | ApprovalResolved | ApprovalExpired
-            | ApprovalStale | QuestionResolved | ToolCallNotWaiting | ToolCallSettled | IdempotencyInFlight => 409,
+            SessionBusy | ProcessNotReady | SessionIsChild | TurnNotActive | ExternalIdTaken | ApprovalResolved
+            | ApprovalExpired | ApprovalStale | QuestionResolved | ToolCallNotWaiting | ToolCallSettled
+            | IdempotencyInFlight => 409,
             PreconditionFailed => 412,
             PayloadTooLarge => 413,
             UnsupportedMediaType => 415,
@@ -100,7 +104,8 @@ impl ProblemCode {
             | UpstreamContextTooLong
             | UpstreamInvalidRequest
             | UpstreamError
-            | ModelAnswerInvalid => 502,
+            | ModelAnswerInvalid
+            | ToolLoop => 502,
             StoreUnavailable | IssuerUnavailable | Draining | EnvironmentLost => 503,
             UpstreamTimeout | TurnTimeout => 504,
         }
@@ -123,6 +128,7 @@ impl ProblemCode {
             SessionBusy => "The session is busy",
             ProcessNotReady => "The process takes no input",
             RangeNotSatisfiable => "The range is not in the file",
+            SessionIsChild => "The session does delegated work",
             TurnNotActive => "The turn has ended or is being cancelled",
             ExternalIdTaken => "The external id is in use",
             ApprovalResolved => "The approval was decided already",
@@ -163,6 +169,7 @@ impl ProblemCode {
             UpstreamInvalidRequest => "The model server rejected the request",
             UpstreamError => "The model server failed",
             ModelAnswerInvalid => "The model's answer cannot be used",
+            ToolLoop => "The turn went round in circles",
             RecoveryExhausted => "The turn could not be recovered",
             EnvironmentLost => "The session's environment is gone",
             TurnTimeout => "The turn exceeded its time",

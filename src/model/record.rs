@@ -12,7 +12,9 @@ use super::call::{CallStatus, Effect, Execution, ToolCall};
 use super::client_tool::ClientTool;
 use super::event::EventType;
 use super::grant::{Grant, GrantUse};
+use super::guardrail::Guardrail;
 use super::id::{ApprovalId, CallId, KeyId, MessageId, NodeId, ProcessId, QuestionId, SessionId, TenantId, TurnId};
+use super::lineage::{Lineage, NewChild};
 use super::memory::Target;
 use super::message::{FinishReason, Message, Part, Role};
 use super::problem::Problem;
@@ -54,13 +56,24 @@ pub struct SessionRecord {
     pub cwd: Option<String>,
     /// The data directory that holds the session's files, once it has any.
     pub node_id: Option<NodeId>,
+    /// Whose work it does, if not its user's own.
+    pub lineage: Option<Box<Lineage>>,
     /// Set when the session was deleted while a turn was active.
     pub deleted_at: Option<Timestamp>,
 }
 
+impl SessionRecord {
+    /// The session that holds the files and the grants: the root of delegated
+    /// work.
+    pub fn home(&self) -> SessionId {
+        let root = self.lineage.as_ref().and_then(|lineage| lineage.root());
+        root.map_or(self.session_id, |root| root.session_id)
+    }
+}
+
 /// How far the model's side of a turn has come; kept with the turn so that a
 /// successor decides as its predecessor would have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Model calls whose answer is stored.
     pub steps: u32,
@@ -77,6 +90,12 @@ pub struct Progress {
     /// Budgets that a warning was given for, one bit each.
     #[serde(default)]
     pub warned: u16,
+    /// What tells whether the turn goes round in circles.
+    #[serde(default, skip_serializing_if = "Guardrail::is_empty")]
+    pub guardrail: Guardrail,
+    /// Why the turn ends, when it went round too often.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub halted: Option<String>,
     /// Changes of the memory that failed since it was full.
     #[serde(default)]
     pub memory_overflows: u32,
@@ -340,6 +359,10 @@ pub struct Writes {
     pub budget_grants: Vec<BudgetGrant>,
     /// What the session has seen of files, when that changed.
     pub seen_files: Option<String>,
+    /// Sessions that begin to work for this one.
+    pub new_children: Vec<NewChild>,
+    /// Calls whose children have nobody to work for any more.
+    pub orphaned: Vec<CallId>,
     /// The block of memory that the session's prompt has from now on.
     pub memory_block: Option<String>,
     /// Lists of the user's memory that are replaced.
@@ -368,6 +391,8 @@ impl Writes {
         self.usage.extend(more.usage);
         self.budget_grants.extend(more.budget_grants);
         self.seen_files = more.seen_files.or(self.seen_files.take());
+        self.new_children.extend(more.new_children);
+        self.orphaned.extend(more.orphaned);
         self.memory_block = more.memory_block.or(self.memory_block.take());
         self.memories.extend(more.memories);
         self.processes.extend(more.processes);

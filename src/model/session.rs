@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use super::approval::{OnAsk, OnExpiry, Recovery};
 use super::client_tool::ClientTool;
 use super::id::{ApprovalId, CallId, MessageId, QuestionId, SessionId, TurnId};
+use super::lineage::Lineage;
 use super::sampling::Sampling;
 use super::turn::Usage;
 use crate::base::Timestamp;
@@ -90,6 +91,11 @@ pub struct ApprovalPolicy {
     pub on_ask: Option<OnAsk>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
+    /// A policy of the tenant that holds here, beside its `default`. While there is
+    /// none of that name, every command asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 64)]
+    pub policy: Option<String>,
 }
 
 /// Client data kept with an object: string keys, any JSON values.
@@ -189,6 +195,10 @@ pub struct Session {
     pub tools: Vec<ClientTool>,
     #[schema(value_type = Object)]
     pub metadata: Metadata,
+    /// Set where the session does delegated work: whose.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub lineage: Option<Lineage>,
     /// Set in a fork. The session that it names may be gone.
     pub parent: Option<Parent>,
     /// Lists leave an archived session out unless asked; all else works.

@@ -157,8 +157,12 @@ impl Store {
     /// Deleted sessions without a turn that still runs.
     pub async fn hidden_sessions_across_tenants(&self) -> Result<Vec<Removable>, StoreError> {
         const SQL: &str = "
-            select tenant_id, session_id from session
-            where deleted_at is not null and active_turn_id is null limit 1000";
+            select tenant_id, session_id from session s
+            where deleted_at is not null and active_turn_id is null and not exists (
+                select 1 from session child
+                where child.tenant_id = s.tenant_id and child.root_session_id = s.session_id
+                    and child.active_turn_id is not null)
+            limit 1000";
         let args: [Arg<'static>; 0] = [];
         let rows = self
             .read(Wall::Across, move |conn| {

@@ -20,6 +20,12 @@ impl Rows<'_> {
             where tenant_id = $1 and status = 'pending' and session_id >= $2 and session_id <= $3
                 and user_id = coalesce($4, user_id)
             union all
+            select origin_session_id as session_id, 'approval' as kind, approval_id as id, origin_turn_id as turn_id,
+                title, expires_at
+            from approval
+            where tenant_id = $1 and status = 'pending' and origin_session_id >= $2 and origin_session_id <= $3
+                and user_id = coalesce($4, user_id)
+            union all
             select session_id, 'question' as kind, question_id as id, turn_id, question as title, expires_at
             from question
             where tenant_id = $1 and status = 'pending' and session_id >= $2 and session_id <= $3

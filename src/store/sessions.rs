@@ -1,9 +1,9 @@
-//! Session rows. Locking a session is updating its row: whoever appends events
-//! does that first, so that commit order is the order of event numbers.
+//! Session rows. Whoever appends events locks the session's row first, so that
+//! commit order is the order of event numbers.
 
 use super::notices::{Change, Notice};
 use super::scope::Rows;
-use super::{Arg, News, Row, StoreError};
+use super::{Arg, News, Row, StoreError, dialect};
 use crate::base::Timestamp;
 use crate::model::client_tool::ClientTool;
 use crate::model::id::SessionId;
@@ -44,10 +44,12 @@ impl Rows<'_> {
         const SQL: &str = "
             insert into session (tenant_id, session_id, user_id, external_id, title, model, instructions, preset,
                 toolsets, environment, approvals, metadata, status, head_seq, next_position, usage, todo, cwd,
-                created_at, updated_at, sampling, parent_session_id, parent_message_id, tools)
+                created_at, updated_at, sampling, parent_session_id, parent_message_id, tools, lineage,
+                root_session_id, delegated_by)
             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, 0, $14, $15, $16, $17, $17, $18, $19,
-                $20, $21)";
+                $20, $21, $22, $23, $24)";
         let record = &new.record;
+        let lineage = record.lineage.as_ref();
         let args = [
             self.tenant.into(),
             record.session_id.into(),
@@ -70,38 +72,36 @@ impl Rows<'_> {
             new.parent.map(|parent| parent.session_id).into(),
             new.parent.and_then(|parent| parent.message_id).into(),
             Arg::json(&record.tools)?,
+            Arg::opt_json(record.lineage.as_ref())?,
+            lineage
+                .and_then(|lineage| lineage.root())
+                .map(|root| root.session_id)
+                .into(),
+            lineage.map(|lineage| lineage.tool_call_id).into(),
         ];
         self.conn.execute(SQL, &args).await?;
-        self.index_title(record, new.title.as_deref()).await
+        match record.lineage {
+            // It is found by its root.
+            Some(_) => Ok(()),
+            None => self.index_title(record, new.title.as_deref()).await,
+        }
     }
 
     /// Locks a session for this transaction and reads its state. Absent,
     /// foreign and deleted sessions are `None`.
     pub async fn lock_session(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
-        const SQL: &str = "
-            update session set head_seq = head_seq
-            where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null
-            returning session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
-                tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd, node_id,
-                deleted_at";
-        self.locked(SQL, id).await
+        let locked = self.lock_session_even_deleted(id).await?;
+        Ok(locked.filter(|session| session.deleted_at.is_none()))
     }
 
     /// As [`Rows::lock_session`], but a deleted session counts: its running turn
     /// still has to end.
     pub async fn lock_session_even_deleted(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
-        const SQL: &str = "
-            update session set head_seq = head_seq
-            where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)
-            returning session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
-                tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd, node_id,
-                deleted_at";
-        self.locked(SQL, id).await
-    }
-
-    async fn locked(&mut self, sql: &'static str, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
         let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
-        let row = self.conn.row(sql, &args).await?;
+        let row = self
+            .conn
+            .row(dialect::session_under_lock(self.conn.dialect()), &args)
+            .await?;
         row.map(|row| self.record(&row)).transpose()
     }
 
@@ -110,7 +110,7 @@ impl Rows<'_> {
         const SQL: &str = "
             select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
                 tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd, node_id,
-                deleted_at
+                deleted_at, lineage
             from session
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null";
         let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
@@ -123,7 +123,7 @@ impl Rows<'_> {
         const SQL: &str = "
             select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
                 tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd, node_id,
-                deleted_at
+                deleted_at, lineage
             from session
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)";
         let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
@@ -170,8 +170,7 @@ impl Rows<'_> {
             Arg::from(&writes.seen_files),
             Arg::from(&writes.memory_block),
         ];
-        self.conn.execute(SQL, &args).await?;
-        Ok(())
+        self.conn.later(SQL, &args).await
     }
 
     /// Changes what a client may change; call under the lock. What changes in
@@ -278,7 +277,7 @@ impl Rows<'_> {
     pub async fn session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError> {
         const SQL: &str = "
             select session_id, external_id, user_id, title, model, instructions, preset, toolsets, environment,
-                approvals, sampling, tools, metadata, parent_session_id, parent_message_id, archived_at, status, head_seq,
+                approvals, sampling, tools, metadata, lineage, parent_session_id, parent_message_id, archived_at, status, head_seq,
                 active_turn_id, usage, created_at, updated_at
             from session
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null";
@@ -301,7 +300,7 @@ impl Rows<'_> {
         Ok(self.conn.row(SQL, &args).await?.is_some())
     }
 
-    fn record(&self, row: &Row) -> Result<SessionRecord, StoreError> {
+    pub(super) fn record(&self, row: &Row) -> Result<SessionRecord, StoreError> {
         Ok(SessionRecord {
             tenant_id: self.tenant,
             session_id: row.id("session_id")?,
@@ -325,6 +324,7 @@ impl Rows<'_> {
             cwd: row.opt_text("cwd")?,
             node_id: row.opt_id("node_id")?,
             deleted_at: row.opt_timestamp("deleted_at")?,
+            lineage: row.opt_json("lineage")?.map(Box::new),
         })
     }
 }
@@ -345,6 +345,7 @@ pub(super) fn session_view(row: &Row, required_actions: Vec<RequiredAction>) -> 
         sampling: row.json("sampling")?,
         tools: row.json("tools")?,
         metadata: row.json("metadata")?,
+        lineage: row.opt_json("lineage")?,
         parent: parent(row)?,
         archived_at: row.opt_timestamp("archived_at")?,
         status,

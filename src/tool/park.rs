@@ -4,12 +4,15 @@
 //! parked call has no moment in which it might have run.
 
 use super::error_text;
+use crate::model::lineage::Task;
 
 /// What a call waits for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Park {
     /// A person answers.
     Question(Ask),
+    /// Child sessions do these tasks.
+    Children(Vec<Task>),
     /// The client that brought the tool gives the result.
     Client,
 }

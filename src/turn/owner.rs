@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::commit::{self, Carried};
 use super::engine::Engine;
+use super::kin;
 use super::next::Outcome;
 use super::state::State;
 use super::step::{AnswerIn, Partial, Step};
@@ -238,6 +239,7 @@ impl Owned {
             }
             if let Some(carried) = self.happened(engine).await? {
                 self.tell_processes(engine, &change);
+                engine.adopt_kin(&self.scope, &carried.state).await;
                 return self.accept(engine, carried);
             }
         }
@@ -264,6 +266,7 @@ impl Owned {
         self.scope
             .write(change.label(), move |mut rows| {
                 Box::pin(async move {
+                    kin::lock_above(&mut rows, &known.session).await?;
                     let session = rows.lock_session_even_deleted(known.session.session_id).await?;
                     let session = session.ok_or(StoreError::Lost)?;
                     let (epoch, step) = (known.turn.epoch, known.turn.step);
@@ -333,6 +336,7 @@ impl Owned {
         }
         let promoted = self.promoted(engine, &now).await?;
         Ok(Some(Carried {
+            kin: Vec::new(),
             first_seq: now.session.head_seq,
             state: now,
             promoted,
@@ -363,6 +367,9 @@ impl Owned {
 
     fn accept(&mut self, engine: &Engine, carried: Carried) -> Result<(), Gone> {
         carried.wake(engine);
+        for moved in carried.kin {
+            engine.spawn_if_ours(self.tenant, moved);
+        }
         if let Some(promoted) = carried.promoted.filter(|state| state.turn.owner.is_some()) {
             engine.spawn(self.tenant, promoted);
         }

@@ -21,11 +21,16 @@ pub struct State {
     pub calls: Vec<CallRecord>,
     /// Approvals of this turn, oldest first.
     pub approvals: Vec<Approval>,
+    /// What delegated work asks at this turn and nobody has answered.
+    pub risen: Vec<Approval>,
     /// Questions of this turn, oldest first, while one of its calls waits for a
     /// person.
     pub questions: Vec<Question>,
     /// How far the turn's budgets are used, as of the transaction that decides.
     pub budgets: Vec<Budget>,
+    /// Nothing waited behind this turn when the log ended where the session says;
+    /// `false` says nothing.
+    pub queue_is_empty: bool,
     /// What is remembered of the user; only where something is made of it.
     pub memories: Memories,
 }
@@ -38,8 +43,10 @@ impl State {
             turn,
             calls: Vec::new(),
             approvals: Vec::new(),
+            risen: Vec::new(),
             questions: Vec::new(),
             budgets: Vec::new(),
+            queue_is_empty: false,
             memories: Memories::default(),
         }
     }
@@ -84,6 +91,7 @@ impl State {
         let (turn, session) = (self.turn.turn_id, self.session.session_id);
         let approvals = self
             .pending()
+            .chain(&self.risen)
             .map(|approval| RequiredAction::approval(approval.id, turn, approval.title.clone(), approval.expires_at));
         let calls = self
             .with_client()

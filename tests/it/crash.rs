@@ -86,6 +86,19 @@ fn scripts() -> Vec<Script> {
             ..scripts_base("parked")
         },
         Script {
+            name: "delegated",
+            text: format!(
+                "/tool delegate_task {}\n/then\n/say done",
+                serde_json::json!({"tasks": [
+                    {"goal": format!("{}\n/then\n/say x", mark("a"))},
+                    {"goal": format!("{}\n/then\n/say y", guarded("b"))},
+                ]})
+            ),
+            queued: Some("/say second"),
+            marks: &["a", "b"],
+            ..scripts_base("delegated")
+        },
+        Script {
             name: "steered",
             text: format!("{}\n{}\n/then\n/say done", mark("a"), guarded("b")),
             steer: Some("and mind the gap"),

@@ -118,10 +118,12 @@ pub(super) async fn create_turn(
     let (request, once): (TurnRequest, _) = payload.json_once(&caller.principal).await?;
     let on_disconnect = request.on_disconnect();
     let new = request.checked(&caller.principal, state.body.max_input_chars)?;
-    known_toolsets(&state, new.options.toolsets.as_ref())?;
+    known_toolsets(&state, &caller, new.options.toolsets.as_ref())?;
     // Whoever asked to be told at once has no connection to lose.
     let held = on_disconnect == OnDisconnect::Cancel && (wanted.follows() || patience.is_some());
     let (maker, scope) = (state.clone(), caller.scope.clone());
+    // Before the turn is there: its beginning is then heard and not read.
+    let bell = wanted.follows().then(|| state.store.bell().subscribe(session));
     let created = state.finish(async move { create(maker, scope, session, new, once, held).await });
     let Created {
         turn,
@@ -130,9 +132,9 @@ pub(super) async fn create_turn(
         replayed,
     } = created.await?;
     let place = Place::of(&turn);
-    if wanted.follows() {
+    if let Some(bell) = bell {
         let lifetime = Lifetime::of(&state, &caller);
-        let follower = streams::of_new_turn(&state, caller.scope, (session, turn.id), first_seq, shown);
+        let follower = streams::of_new_turn(&state, caller.scope, (bell, turn.id), first_seq, shown);
         let answer = match wanted {
             Wanted::Text => text::response(state, follower, leash, lifetime).await.into_response(),
             _ => sse::response(state, Watched::Session(Box::new(follower)), leash, lifetime),
@@ -207,12 +209,15 @@ async fn found(scope: &store::Scope, session: SessionId, turn: TurnId) -> Result
 
 /// A turn's own selection is refused as a session's is: a name that nobody
 /// knows would leave the turn without tools.
-fn known_toolsets(state: &ApiState, turn: Option<&ToolsetSelection>) -> Result<(), Failure> {
+fn known_toolsets(state: &ApiState, caller: &Caller, turn: Option<&ToolsetSelection>) -> Result<(), Failure> {
     let selection = Selection {
         turn,
         ..Selection::default()
     };
-    let selected = state.engine.registry().select(&selection, state.engine.host());
+    let engine = &state.engine;
+    let selected = engine
+        .registry(caller.principal.tenant)
+        .select(&selection, engine.tools().offers(engine.host()));
     selected
         .map(drop)
         .map_err(|unknown| Failure::field("/toolsets", unknown.to_string()))

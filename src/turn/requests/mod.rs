@@ -20,6 +20,8 @@ mod supersede;
 mod tool_results;
 mod turns;
 
+pub(in crate::turn) use turns::stop;
+
 pub use batch::{BatchOutcome, BatchRequest};
 pub use fork::{ForkPoint, ForkSession};
 pub use import::ImportSession;
@@ -129,18 +131,12 @@ pub async fn earlier(rows: &mut Rows<'_>) -> Result<Option<EngineError>, StoreEr
 impl Engine {
     /// Runs what a transaction of this process has just claimed.
     pub(super) fn spawn_own(&self, tenant: TenantId, mut carried: Carried) {
-        carried.wake(self);
-        if let Some(promoted) = carried.promoted.take() {
-            self.spawn_if_ours(tenant, promoted);
-        }
+        self.spawn_others(tenant, &mut carried);
         self.spawn_if_ours(tenant, carried.state);
     }
 
     pub(super) fn spawn_promoted(&self, tenant: TenantId, mut carried: Carried) {
-        carried.wake(self);
-        if let Some(promoted) = carried.promoted.take() {
-            self.spawn_if_ours(tenant, promoted);
-        }
+        self.spawn_others(tenant, &mut carried);
     }
 
     /// After a decision: the turn may have been woken by it, or its owner is
@@ -154,7 +150,15 @@ impl Engine {
         }
     }
 
-    fn spawn_if_ours(&self, tenant: TenantId, state: State) {
+    fn spawn_others(&self, tenant: TenantId, carried: &mut Carried) {
+        carried.wake(self);
+        let others = carried.promoted.take().into_iter().chain(carried.kin.drain(..));
+        for other in others {
+            self.spawn_if_ours(tenant, other);
+        }
+    }
+
+    pub(super) fn spawn_if_ours(&self, tenant: TenantId, state: State) {
         if state.turn.status == TurnStatus::Running && state.turn.owner == Some(self.process()) {
             self.spawn(tenant, state);
         }

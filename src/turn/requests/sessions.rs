@@ -7,7 +7,7 @@ use serde_json::json;
 use super::CreateSession;
 use super::adopt::History;
 use super::conditions::forbid_session;
-use super::turns::stop;
+use super::turns::{is_child, stop};
 use super::{EngineError, Verdict, earlier};
 use crate::base::Timestamp;
 use crate::model::audit::{AuditAction, Audited};
@@ -83,6 +83,7 @@ impl Engine {
             memory_block: None,
             cwd,
             node_id: None,
+            lineage: None,
             deleted_at: None,
         })
     }
@@ -93,13 +94,14 @@ impl Engine {
         let tools = self
             .session_tools(session, None)
             .map_err(|unknown| refused_toolset(&unknown.to_string()))?;
-        self.are_free(&session.tools)?;
+        self.are_free(session.tenant_id, &session.tools)?;
         is_choice_of(&tools, &session.sampling)
     }
 
     /// A tool of the client never takes the name of one of the server.
-    pub(super) fn are_free(&self, tools: &[ClientTool]) -> Verdict<()> {
-        let taken = |tool: &ClientTool| self.registry().get(tool.name()).is_some();
+    pub(super) fn are_free(&self, tenant: TenantId, tools: &[ClientTool]) -> Verdict<()> {
+        let registry = self.registry(tenant);
+        let taken = |tool: &ClientTool| registry.get(tool.name()).is_some();
         let Some(place) = tools.iter().position(taken) else {
             return Ok(());
         };
@@ -196,6 +198,9 @@ impl Engine {
                 let Some(session) = rows.lock_session(id).await? else {
                     return Ok(Err(EngineError::NotFound("session")));
                 };
+                if session.lineage.is_some() {
+                    return Ok(Err(is_child()));
+                }
                 // What goes with it is more than its settings.
                 if let Some(refused) = forbid_session(&mut rows, id, Part::Whole).await? {
                     return Ok(Err(refused));
@@ -207,6 +212,7 @@ impl Engine {
                 rows.audit(&[deleted], now).await?;
                 let session = drop_queue(&mut rows, &engine, session).await?;
                 rows.hide_session(id, now).await?;
+                rows.hide_descendants(id, now).await?;
                 let Some(active) = session.active_turn_id else {
                     return Ok(Ok(()));
                 };

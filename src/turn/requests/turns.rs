@@ -17,6 +17,7 @@ use crate::store::{Rows, Scope, StoreError};
 use crate::turn::admission::{Slot, admit};
 use crate::turn::commit::{self, Carried};
 use crate::turn::engine::Engine;
+use crate::turn::kin;
 use crate::turn::next::Outcome;
 use crate::turn::state::State;
 
@@ -53,7 +54,10 @@ impl Engine {
                 let Some(session) = rows.lock_session(session_id).await? else {
                     return Ok(Err(EngineError::NotFound("session")));
                 };
-                if let Err(refused) = engine.are_free(&turn.options.tools) {
+                if session.lineage.is_some() {
+                    return Ok(Err(is_child()));
+                }
+                if let Err(refused) = engine.are_free(session.tenant_id, &turn.options.tools) {
                     return Ok(Err(refused));
                 }
                 *turn.options.sampling = std::mem::take(&mut *turn.options.sampling).or(&session.sampling);
@@ -74,7 +78,11 @@ impl Engine {
                     Ok(slot) => slot,
                     Err(full) => return Ok(Err(EngineError::Refused(full))),
                 };
-                let state = State::fresh(session, turn);
+                // Behind no active turn nothing waits.
+                let state = State {
+                    queue_is_empty: true,
+                    ..State::fresh(session, turn)
+                };
                 let carried =
                     commit::carry_out_callless(&mut rows, &engine, state, None, |step| step.begin_new()).await?;
                 rows.remember(&id).await?;
@@ -127,7 +135,7 @@ impl Engine {
                 if let Some(earlier) = earlier(&mut rows).await? {
                     return Ok(Err(earlier));
                 }
-                let Some(record) = rows.lock_session(session).await? else {
+                let Some(record) = kin::lock(&mut rows, session, false).await? else {
                     return Ok(Err(EngineError::NotFound("turn")));
                 };
                 let Some(turn) = rows.turn(session, turn).await? else {
@@ -170,7 +178,7 @@ impl Engine {
         let scope = self.store().scope(tenant);
         let taken = scope.write("takeover", move |mut rows| {
             Box::pin(async move {
-                let Some(record) = rows.lock_session_even_deleted(session).await? else {
+                let Some(record) = kin::lock(&mut rows, session, true).await? else {
                     return Ok(None);
                 };
                 let Some(turn) = rows.turn(session, turn).await? else {
@@ -241,7 +249,7 @@ async fn behind(
     let reason = match on_busy {
         OnBusy::Interrupt => CancelReason::Interrupted,
         OnBusy::Rollback => CancelReason::RolledBack,
-        OnBusy::Steer => return steer(rows, engine, session, active, turn).await,
+        OnBusy::Steer => return Box::pin(steer(rows, engine, session, active, turn)).await,
         OnBusy::Reject | OnBusy::Enqueue => return enqueue(rows, engine, session, turn).await.map(Ok),
     };
     // What takes the place of a parked turn begins at once.
@@ -275,6 +283,13 @@ pub(super) async fn enqueue(
     let state = State::fresh(session, turn);
     let carried = commit::carry_out_callless(rows, engine, state, None, |step| step.enqueue()).await?;
     Ok(Made::of(carried, false))
+}
+
+/// Delegated work takes its orders from what delegated it.
+pub(super) fn is_child() -> EngineError {
+    let detail = "the session does delegated work: it takes no turns of its own and goes with the session at its root, \
+        which `lineage` names";
+    EngineError::Refused(Problem::new(ProblemCode::SessionIsChild, detail))
 }
 
 /// What becomes of a turn without an owner.
@@ -337,7 +352,7 @@ async fn busy(
 }
 
 /// Cancels one turn under the lock, as its status allows.
-pub(super) async fn stop(
+pub(in crate::turn) async fn stop(
     rows: &mut Rows<'_>,
     engine: &Engine,
     session: SessionRecord,
@@ -374,6 +389,7 @@ pub(super) async fn stop(
             Ok(Carried {
                 state,
                 promoted: None,
+                kin: Vec::new(),
                 first_seq: head,
                 due: false,
             })
@@ -383,6 +399,7 @@ pub(super) async fn stop(
             Ok(Carried {
                 state,
                 promoted: None,
+                kin: Vec::new(),
                 first_seq: head,
                 due: false,
             })

@@ -101,6 +101,7 @@ impl Step<'_> {
                 TurnStatus::Interrupted | TurnStatus::RolledBack => "a new message interrupted the turn",
                 _ => "the turn ended",
             };
+            self.orphan(id);
             if let Some((status, text)) = self.unreturned(&call, ending, why) {
                 let kind = match status {
                     CallStatus::Unknown => EventType::ToolCallUnknown,

@@ -12,6 +12,7 @@ use crate::model::call::CallStatus;
 use crate::model::event::EventType;
 use crate::model::grant::{Asked, Grant, GrantUse};
 use crate::model::id::{CallId, GrantId};
+use crate::model::lineage::Ancestor;
 use crate::model::record::{ApprovalUpdate, CallRecord};
 use crate::model::session::ApprovalMode;
 use crate::tool::Judged;
@@ -220,10 +221,12 @@ impl Step<'_> {
         let offered = choices
             .into_iter()
             .filter(|choice| *choice != Choice::Always || rules.allow_permanent);
+        let (at, origin) = self.asking();
         Approval {
             id: self.world.id(),
-            session_id: self.state.session.session_id,
-            turn_id: self.state.turn.turn_id,
+            session_id: at.session_id,
+            turn_id: at.turn_id,
+            origin,
             tool_call_id: Some(call.call_id),
             batch_id: Some(call.message_id),
             index: call.batch_index,
@@ -243,6 +246,20 @@ impl Step<'_> {
             expires_at: self.expiry(),
             on_expiry: rules.on_expiry,
             decision: None,
+        }
+    }
+
+    /// Where a person is asked: at the root of all work. With who asks, if that is
+    /// not the root itself.
+    pub(super) fn asking(&self) -> (Ancestor, Option<Ancestor>) {
+        let own = Ancestor {
+            session_id: self.state.session.session_id,
+            turn_id: self.state.turn.turn_id,
+        };
+        let lineage = self.state.session.lineage.as_ref();
+        match lineage.and_then(|lineage| lineage.root()) {
+            Some(root) => (root, Some(own)),
+            None => (own, None),
         }
     }
 

@@ -10,6 +10,7 @@ mod answer;
 mod begin;
 mod budget;
 mod decide;
+mod delegate;
 mod edit;
 mod finish;
 mod gate;

@@ -34,6 +34,13 @@ impl Step<'_> {
             Execution::Server => None,
             Execution::Client => Some(Ok(Park::Client)),
             Execution::Person if self.world.rules.on_ask == OnAsk::Deny => Some(Err(error_text::envelope(UNATTENDED))),
+            Execution::Children => {
+                let tool = self.world.tools.get(&call.name)?;
+                Some(
+                    tool.park(call.effective_arguments())
+                        .and_then(|park| self.delegable(park)),
+                )
+            }
             Execution::Person => {
                 let tool = self.world.tools.get(&call.name)?;
                 Some(tool.park(call.effective_arguments()))
@@ -52,6 +59,7 @@ impl Step<'_> {
         match park {
             Park::Client => {}
             Park::Question(ask) => self.put_question(id, ask),
+            Park::Children(tasks) => self.delegate(id, tasks),
         }
     }
 
@@ -167,6 +175,10 @@ impl Step<'_> {
             return None;
         }
         Some(match call.execution {
+            Execution::Children => {
+                let text = format!("[Interrupted: {why} while the delegated work was under way; it was stopped too.]");
+                (CallStatus::Cancelled, text)
+            }
             Execution::Client => {
                 let text = format!(
                     "[No result: {why} before the client gave one. The effect is unknown: it may have happened.]"

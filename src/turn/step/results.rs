@@ -7,6 +7,7 @@ use super::edit::told;
 use crate::model::background::BackgroundRecord;
 use crate::model::call::CallStatus;
 use crate::model::event::EventType;
+use crate::model::guardrail::{Action, Signature};
 use crate::model::id::CallId;
 use crate::model::message::{Part, Role};
 use crate::model::record::MessageRecord;
@@ -58,6 +59,7 @@ impl Step<'_> {
             (false, false, true) => (CallStatus::Failed, EventType::ToolCallCompleted),
             (false, false, false) => (CallStatus::Succeeded, EventType::ToolCallCompleted),
         };
+        self.watch_loop(id, status, &mut done.result);
         self.settle_call(id, status, kind, done.result);
         for process in done.writes.processes {
             self.note_process(process);
@@ -81,6 +83,24 @@ impl Step<'_> {
         let event = self.event(EventType::ProcessStarted, json!({"process": process.told()}));
         self.writes.events.push(event);
         self.writes.processes.push(process);
+    }
+
+    /// Counts the call; where the turn goes round in circles the model is told so
+    /// behind the result, or the turn ends.
+    fn watch_loop(&mut self, id: CallId, status: CallStatus, result: &mut String) {
+        let Some(call) = self.state.call(id).filter(|_| status != CallStatus::Cancelled) else {
+            return;
+        };
+        let signature = Signature::of(&call.name, call.effective_arguments());
+        let failed = status != CallStatus::Succeeded;
+        let progress = &mut self.state.turn.progress;
+        let limits = &self.world.rules.guardrail;
+        let verdict = progress.guardrail.after(&signature, failed, result, limits);
+        let suffix = verdict.suffix(&signature.tool);
+        result.push_str(&suffix);
+        if verdict.action == Action::Halt {
+            progress.halted = Some(suffix.trim().to_owned());
+        }
     }
 
     /// Makes a change of the memory under its lock: two sessions of a user that

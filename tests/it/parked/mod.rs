@@ -2,6 +2,7 @@
 //! on both databases.
 
 mod client_tools;
+mod delegation;
 mod questions;
 
 use serde_json::{Value, json};
