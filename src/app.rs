@@ -129,6 +129,7 @@ impl App {
     pub async fn crash(self) {
         self.tasks.close();
         self.engine.stop().await;
+        self.engine.host().processes().stop().await;
         self.engine.store().close().await;
         self.stop.cancel();
         self.tasks.wait().await;
@@ -138,6 +139,7 @@ impl App {
     /// no task is left when this returns.
     pub async fn shutdown(self, grace: Duration) {
         self.engine.drain(grace).await;
+        self.engine.host().processes().stop().await;
         self.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;

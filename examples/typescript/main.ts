@@ -105,6 +105,10 @@ async function handle(event: Event): Promise<boolean> {
     case "budget.exceeded":
     case "todo.updated":
     case "memory.updated":
+    case "process.started":
+    case "process.exited":
+    case "process.matched":
+    case "process.watch_changed":
     case "model.retrying":
     case "stream.hello":
     case "stream.reset":

@@ -53,6 +53,7 @@ fn word(prefix: &str) -> &str {
         "ses" => "session",
         "apr" => "approval",
         "msg" => "message",
+        "proc" => "process",
         other => other,
     }
 }

@@ -76,6 +76,11 @@ impl Payload {
         Ok((bytes, once))
     }
 
+    /// The body as it came, whatever it is.
+    pub async fn raw(self) -> Result<Bytes, Failure> {
+        self.bytes().await
+    }
+
     /// Only the key under which the request was sent; the body says nothing,
     /// but it has to be the same again.
     pub async fn once(self, principal: &Principal) -> Result<Option<Once>, Failure> {
@@ -159,6 +164,17 @@ fn too_large(max: usize) -> Failure {
 
 /// The usual name of JSON Lines.
 pub const NDJSON: &str = "application/x-ndjson";
+
+/// A body that is a file, as the document knows it.
+pub enum FileBytes {}
+
+impl PartialSchema for FileBytes {
+    fn schema() -> RefOr<Schema> {
+        JsonLines::schema()
+    }
+}
+
+impl ToSchema for FileBytes {}
 
 /// A body of lines as the document knows it: a file, since lines together are
 /// not a value that a schema could describe.

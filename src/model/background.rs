@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 
 use super::id::{BackgroundId, CallId, ProcessId, SessionId, TenantId, TurnId};
 use crate::base::Timestamp;
+use crate::base::text::first_chars;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -119,7 +120,37 @@ pub struct BackgroundProcess {
     pub finished_at: Option<Timestamp>,
 }
 
+/// A process in the background as it was then.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ProcessData {
+    pub process: BackgroundProcess,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ProcessMatchData {
+    pub process: BackgroundProcess,
+    pub matched: Matched,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ProcessWatchData {
+    pub process: BackgroundProcess,
+    pub change: WatchChange,
+    /// Lines that were not told.
+    pub dropped: u64,
+}
+
+/// Of the command in an event; the row has all of it.
+const TOLD_CHARS: usize = 1_000;
+
 impl BackgroundRecord {
+    /// What events show.
+    pub fn told(&self) -> BackgroundProcess {
+        let mut view = self.view();
+        view.command = first_chars(&self.command, TOLD_CHARS).to_owned();
+        view
+    }
+
     pub fn view(&self) -> BackgroundProcess {
         BackgroundProcess {
             id: self.id,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::approval::Approval;
+use super::background::{ProcessData, ProcessMatchData, ProcessWatchData};
 use super::budget::Budget;
 use super::call::ToolCall;
 use super::id::{CallId, MessageId, SessionId, TurnId};
@@ -96,6 +97,14 @@ pub enum EventType {
     TodoUpdated,
     #[serde(rename = "memory.updated")]
     MemoryUpdated,
+    #[serde(rename = "process.started")]
+    ProcessStarted,
+    #[serde(rename = "process.exited")]
+    ProcessExited,
+    #[serde(rename = "process.matched")]
+    ProcessMatched,
+    #[serde(rename = "process.watch_changed")]
+    ProcessWatchChanged,
     #[serde(rename = "model.retrying")]
     ModelRetrying,
 }
@@ -142,6 +151,10 @@ impl EventType {
             Self::BudgetExceeded => "budget.exceeded",
             Self::TodoUpdated => "todo.updated",
             Self::MemoryUpdated => "memory.updated",
+            Self::ProcessStarted => "process.started",
+            Self::ProcessExited => "process.exited",
+            Self::ProcessMatched => "process.matched",
+            Self::ProcessWatchChanged => "process.watch_changed",
             Self::ModelRetrying => "model.retrying",
         }
     }
@@ -381,6 +394,15 @@ pub enum EventBody {
     TodoUpdated(TodoData),
     #[serde(rename = "memory.updated")]
     MemoryUpdated(MemoryData),
+    #[serde(rename = "process.started")]
+    ProcessStarted(ProcessData),
+    #[serde(rename = "process.exited")]
+    ProcessExited(ProcessData),
+    /// A process printed lines that it is watched for.
+    #[serde(rename = "process.matched")]
+    ProcessMatched(ProcessMatchData),
+    #[serde(rename = "process.watch_changed")]
+    ProcessWatchChanged(ProcessWatchData),
     #[serde(rename = "model.retrying")]
     ModelRetrying(RetryData),
 
@@ -443,6 +465,10 @@ impl EventBody {
             Self::BudgetExceeded(_) => "budget.exceeded",
             Self::TodoUpdated(_) => "todo.updated",
             Self::MemoryUpdated(_) => "memory.updated",
+            Self::ProcessStarted(_) => "process.started",
+            Self::ProcessExited(_) => "process.exited",
+            Self::ProcessMatched(_) => "process.matched",
+            Self::ProcessWatchChanged(_) => "process.watch_changed",
             Self::ModelRetrying(_) => "model.retrying",
             Self::MessageStarted(_) => "message.started",
             Self::MessageDelta(_) => "message.delta",
@@ -471,23 +497,4 @@ pub struct Event {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_agree_with_the_wire() {
-        for name in [
-            "session.created",
-            "turn.resumed",
-            "tool_call.unknown",
-            "approval.cancelled",
-            "model.retrying",
-        ] {
-            let kind = EventType::from_name(name).unwrap();
-            assert_eq!(kind.name(), name);
-            assert_eq!(serde_json::to_value(kind).unwrap(), name);
-        }
-        let beat = EventBody::Heartbeat(HeartbeatData { at: Timestamp(0) });
-        assert_eq!(serde_json::to_value(&beat).unwrap()["type"], beat.name());
-    }
-}
+mod tests;

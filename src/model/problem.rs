@@ -20,6 +20,7 @@ pub enum ProblemCode {
     MethodNotAllowed,
     NotAcceptable,
     SessionBusy,
+    ProcessNotReady,
     SessionIsChild,
     TurnNotActive,
     ExternalIdTaken,
@@ -33,6 +34,7 @@ pub enum ProblemCode {
     PreconditionFailed,
     PayloadTooLarge,
     UnsupportedMediaType,
+    RangeNotSatisfiable,
     EditInvalid,
     EditNotAllowed,
     IdempotencyKeyReused,
@@ -80,11 +82,13 @@ impl ProblemCode {
             MethodNotAllowed => 405,
             NotAcceptable => 406,
             RequestTimeout => 408,
-            SessionBusy | SessionIsChild | TurnNotActive | ExternalIdTaken | ApprovalResolved | ApprovalExpired
-            | ApprovalStale | QuestionResolved | ToolCallNotWaiting | ToolCallSettled | IdempotencyInFlight => 409,
+            SessionBusy | ProcessNotReady | SessionIsChild | TurnNotActive | ExternalIdTaken | ApprovalResolved
+            | ApprovalExpired | ApprovalStale | QuestionResolved | ToolCallNotWaiting | ToolCallSettled
+            | IdempotencyInFlight => 409,
             PreconditionFailed => 412,
             PayloadTooLarge => 413,
             UnsupportedMediaType => 415,
+            RangeNotSatisfiable => 416,
             EditInvalid | EditNotAllowed | IdempotencyKeyReused => 422,
             QueueFull | KeyTurnLimit | TenantTurnLimit | ServerTurnLimit | KeyRateLimit | TenantRateLimit
             | ServerRateLimit => 429,
@@ -122,6 +126,8 @@ impl ProblemCode {
             MethodNotAllowed => "The method is not allowed here",
             NotAcceptable => "No acceptable representation",
             SessionBusy => "The session is busy",
+            ProcessNotReady => "The process takes no input",
+            RangeNotSatisfiable => "The range is not in the file",
             SessionIsChild => "The session does delegated work",
             TurnNotActive => "The turn has ended or is being cancelled",
             ExternalIdTaken => "The external id is in use",

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::approval::{Approval, ApprovalStatus, Decision};
 use super::audit::Audited;
+use super::background::BackgroundRecord;
 use super::budget::{BudgetGrant, SessionBudget};
 use super::call::{CallStatus, Effect, Execution, ToolCall};
 use super::client_tool::ClientTool;
@@ -370,6 +371,8 @@ pub struct Writes {
     pub memory_block: Option<String>,
     /// Lists of the user's memory that are replaced.
     pub memories: Vec<(Target, Vec<String>)>,
+    /// Processes that go on in the background.
+    pub processes: Vec<BackgroundRecord>,
 }
 
 impl Writes {
@@ -396,5 +399,6 @@ impl Writes {
         self.orphaned.extend(more.orphaned);
         self.memory_block = more.memory_block.or(self.memory_block.take());
         self.memories.extend(more.memories);
+        self.processes.extend(more.processes);
     }
 }

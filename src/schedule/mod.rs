@@ -9,6 +9,7 @@ mod expiry;
 mod fold;
 mod forget;
 mod lease;
+mod processes;
 mod purge;
 mod takeover;
 
@@ -41,6 +42,7 @@ pub fn start(
     let Spans { lease, events_days } = spans;
     tasks.spawn(lease::keep(engine.clone(), registration, lease, stop.clone()));
     tasks.spawn(takeover::sweep(engine.clone(), node, lease, stop.clone()));
+    tasks.spawn(processes::store(engine.clone(), lease, stop.clone()));
     tasks.spawn(expiry::expire(engine.clone(), lease, stop.clone()));
     tasks.spawn(audit::chain(engine.clone(), lease, stop.clone()));
     tasks.spawn(purge::purge(engine.clone(), stop.clone()));

@@ -43,6 +43,9 @@ async fn all(engine: &Engine) -> bool {
 }
 
 async fn one(engine: &Engine, hidden: Removable) -> Result<(), StoreError> {
+    // A process would go on writing.
+    let processes = engine.host().processes();
+    processes.end_session(hidden.tenant_id, hidden.session_id).await;
     // Files first: rows are what makes a second try happen.
     engine
         .host()

@@ -4,9 +4,11 @@
 //! look.
 
 use super::approvals::{Due, DueItem};
+use super::backgrounds::record as background;
 use super::once::KEPT_MS;
 use super::{Arg, Row, Store, StoreError, Wall, dialect};
 use crate::base::Timestamp;
+use crate::model::background::BackgroundRecord;
 use crate::model::id::{NodeId, ProcessId, SessionId, TenantId, TurnId};
 
 /// A turn that runs, as its row says, on a process.
@@ -52,6 +54,22 @@ impl Store {
             })
         });
         claimed.collect()
+    }
+
+    /// Processes in the background whose server is gone, oldest first.
+    pub async fn orphaned_backgrounds_across_tenants(&self) -> Result<Vec<BackgroundRecord>, StoreError> {
+        const SQL: &str = "
+            select tenant_id, background_id, session_id, turn_id, call_id, owner, command, cwd, pid, terminal, notify,
+                patterns, started_at, completion, exit_code, finished_at
+            from background
+            where completion is null and owner not in (select process_id from process)
+            order by background_id limit 1000";
+        let rows = self
+            .read(Wall::Across, move |conn| {
+                Box::pin(async move { conn.rows(SQL, &[]).await })
+            })
+            .await?;
+        rows.iter().map(background).collect()
     }
 
     /// Pending approvals and questions that expire, soonest first.

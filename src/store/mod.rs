@@ -10,6 +10,7 @@ mod admission;
 pub mod approvals;
 pub mod audit;
 mod audit_export;
+mod backgrounds;
 mod bell;
 mod bulk;
 pub mod chain_across_tenants;

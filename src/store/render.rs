@@ -117,6 +117,10 @@ impl Bodies {
             T::BudgetExceeded => EventBody::BudgetExceeded(read(data)?),
             T::TodoUpdated => EventBody::TodoUpdated(read(data)?),
             T::MemoryUpdated => EventBody::MemoryUpdated(read(data)?),
+            T::ProcessStarted => EventBody::ProcessStarted(read(data)?),
+            T::ProcessExited => EventBody::ProcessExited(read(data)?),
+            T::ProcessMatched => EventBody::ProcessMatched(read(data)?),
+            T::ProcessWatchChanged => EventBody::ProcessWatchChanged(read(data)?),
             T::ModelRetrying => EventBody::ModelRetrying(read(data)?),
         })
     }

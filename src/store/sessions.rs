@@ -245,11 +245,12 @@ impl Rows<'_> {
     /// Removes everything of a deleted session but what its model calls cost and
     /// what the audit trail tells of it.
     pub async fn purge_session(&mut self, id: SessionId) -> Result<(), StoreError> {
-        const SQL: [&str; 12] = [
+        const SQL: [&str; 13] = [
             "delete from usage_sum where tenant_id = $1 and (subject = $2 or subject in (
                 select turn_id from turn where tenant_id = $1 and session_id = $2))",
             "delete from event where tenant_id = $1 and session_id = $2",
             "delete from question where tenant_id = $1 and session_id = $2",
+            "delete from background where tenant_id = $1 and session_id = $2",
             "delete from approval where tenant_id = $1 and session_id = $2",
             "delete from grant_use where tenant_id = $1 and session_id = $2",
             "delete from standing_grant where tenant_id = $1 and session_id = $2",

@@ -59,6 +59,9 @@ impl Rows<'_> {
         for (target, entries) in &writes.memories {
             self.write_memory(&session.user_id, *target, entries, at).await?;
         }
+        for process in &writes.processes {
+            self.add_background(&session.user_id, process).await?;
+        }
         self.audit(&writes.audited, at).await?;
         self.append(session, &writes.events, first, at).await?;
         self.write_session(session, writes, at).await?;

@@ -59,6 +59,14 @@ pub fn terminal_text(text: &str, command: &str) -> String {
     terminal::output::plain(text, command)
 }
 
+/// A part of a process's output as `process` shows it: its lines from `offset` on
+/// (from 1; 0 means the last ones), how many there are in all, and the number of
+/// the first one shown.
+pub fn process_output(seen: &processes::Snapshot, offset: usize, limit: usize) -> (String, usize, usize) {
+    let page = terminal::process::log(seen, offset, limit);
+    (page.output, page.total_lines, page.first)
+}
+
 /// What a tool is, apart from what it does.
 #[derive(Clone, Copy, Debug)]
 pub struct SpecOf<'a> {

@@ -330,6 +330,7 @@ impl Engine {
     /// Lets go of every turn, killing its commands: this process may count as
     /// dead for the others. It goes on afterwards with what it claims anew.
     pub fn abandon(&self) {
+        self.host().processes().abandon();
         let mut stopping = self.0.stopping.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *stopping).cancel();
     }

@@ -14,6 +14,7 @@ use super::step::{AnswerIn, Partial, Step};
 use tokio_util::sync::CancellationToken;
 
 use crate::live::hub::Writer;
+use crate::model::background::BackgroundRecord;
 use crate::model::call::CallStatus;
 use crate::model::id::{CallId, MessageId, TenantId};
 use crate::model::problem::{Problem, ProblemCode};
@@ -208,7 +209,10 @@ impl Owned {
         let (mut given_up, mut unclear) = (false, false);
         loop {
             let error = match self.attempt(engine, change.clone()).await {
-                Ok(carried) => return self.accept(engine, carried),
+                Ok(carried) => {
+                    self.tell_processes(engine, &change);
+                    return self.accept(engine, carried);
+                }
                 Err(error) => error,
             };
             match error {
@@ -246,9 +250,24 @@ impl Owned {
                 () = self.stopping.cancelled() => return Err(Gone),
             }
             if let Some(carried) = self.happened(engine).await? {
+                self.tell_processes(engine, &change);
                 engine.adopt_kin(&self.scope, &carried.state).await;
                 return self.accept(engine, carried);
             }
+        }
+    }
+
+    /// Processes whose rows are stored now may be told of.
+    fn tell_processes(&self, engine: &Engine, change: &Change) {
+        let (Change::Results(results) | Change::Kept(results) | Change::End { results, .. }) = change else {
+            return;
+        };
+        for process in results.iter().flat_map(|(_, done)| &done.writes.processes) {
+            engine.host().processes().recorded(&BackgroundRecord {
+                turn_id: Some(self.state.turn.turn_id),
+                owner: Some(engine.process()),
+                ..process.clone()
+            });
         }
     }
 

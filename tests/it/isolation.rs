@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use hermes_server::model::id::{ApprovalId, CallId, GrantId, KeyId, QuestionId, SessionId, TurnId};
+use hermes_server::model::id::{ApprovalId, BackgroundId, CallId, GrantId, KeyId, QuestionId, SessionId, TurnId};
 use hermes_server::model::principal::Scope;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -40,8 +40,9 @@ impl World {
         let new = json!({"title": SECRET, "external_id": SECRET, "tools": [tool]});
         let session = owner.post("/v1/sessions", &new).await.expect(201)["id"].clone();
         let session = session.as_str().unwrap().to_owned();
+        let process = json!({"command": format!("echo {SECRET}; cat"), "background": true, "pty": true});
         let script = format!(
-            "{}\n/then\n/tool look_up {{}}\n{}",
+            "/tool terminal {process}\n/then\n{}\n/then\n/tool look_up {{}}\n{}",
             guarded(SECRET),
             terminal("git push --force origin main")
         );
@@ -60,6 +61,15 @@ impl World {
         let mut waits = waits["required_actions"].as_array().unwrap().iter();
         let call = waits.find(|action| action["type"] == "client_tool").unwrap()["id"].clone();
         let question = question_asked(web, owner).await;
+        let processes = owner
+            .get(&format!("/v1/sessions/{session}/processes"))
+            .await
+            .expect(200);
+        let process = processes["data"][0]["id"].as_str().unwrap().to_owned();
+        // Its name is what stands in the document where a path belongs.
+        let file = owner.request(Method::PUT, &format!("/v1/sessions/{session}/files/%7Bpath%7D"));
+        let put = file.body(SECRET).send().await.unwrap();
+        assert_eq!(put.status(), 201);
         let key = json!({"name": SECRET, "scopes": ["sessions:read"]});
         let key = owner.post("/v1/keys", &key).await.expect(201)["id"]
             .as_str()
@@ -74,6 +84,7 @@ impl World {
                 ("key", key),
                 ("call", call.as_str().unwrap().to_owned()),
                 ("qst", question),
+                ("proc", process),
             ]),
             secret: SECRET,
         }
@@ -124,6 +135,7 @@ fn unknown(web: &Web) -> Ids {
         ("key", KeyId::new(clock).to_string()),
         ("call", CallId::new(clock).to_string()),
         ("qst", QuestionId::new(clock).to_string()),
+        ("proc", BackgroundId::new(clock).to_string()),
     ])
 }
 

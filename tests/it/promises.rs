@@ -196,8 +196,11 @@ async fn another_of_each(web: &Web, owner: &Client, world: &World) {
     owner.post(&turns, &behind).await.expect(202);
     let decision = format!("/v1/approvals/{}/decision", world.ids["apr"]);
     owner.post(&decision, &json!({"choice": "session"})).await.expect(200);
+    let file = owner.request(Method::PUT, &format!("/v1/sessions/{}/files/other", world.ids["ses"]));
+    assert_eq!(file.body("x").send().await.unwrap().status(), 201);
     // Two calls under the grant.
-    let script = ["a", "b"].map(guarded).join("\n");
+    let process = json!({"command": "true", "background": true});
+    let script = [guarded("a"), guarded("b"), format!("/tool terminal {process}")].join("\n");
     let covered = json!({"input": script, "on_busy": "enqueue"});
     owner.post(&format!("{turns}?wait=20"), &covered).await.expect(200);
 }

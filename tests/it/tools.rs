@@ -325,7 +325,7 @@ async fn commands_see_neither_the_servers_secrets_nor_other_sessions() {
 async fn what_cannot_run_here_is_refused_without_asking_anyone() {
     let mut bench = Bench::new().await;
     for arguments in [
-        json!({"command": "rm -rf x", "background": true}),
+        json!({"command": "rm -rf x", "pty": true}),
         json!({"command": "npm run dev"}),
         json!({"command": "ls", "workdir": "/etc"}),
         json!({"command": ""}),

@@ -52,7 +52,7 @@ const fn tag(name: &'static str, about: &'static str, writing: Scope) -> Tag {
     }
 }
 
-const TAGS: [Tag; 13] = [
+const TAGS: [Tag; 15] = [
     tag(
         "sessions",
         "Conversations with their settings, messages and events.",
@@ -71,6 +71,12 @@ const TAGS: [Tag; 13] = [
     tag(
         "questions",
         "What the model asks a person, and the answers.",
+        Scope::TurnsWrite,
+    ),
+    tag("files", "Files of a session's workspace.", Scope::SessionsWrite),
+    tag(
+        "processes",
+        "Commands that a session runs in the background.",
         Scope::TurnsWrite,
     ),
     tag(

@@ -10,6 +10,7 @@ mod audit;
 mod bounds;
 mod decisions;
 mod documents;
+mod files;
 mod fork;
 mod grants;
 mod guard;
@@ -20,6 +21,7 @@ mod listing;
 mod models;
 mod new_turn;
 mod policies;
+mod processes;
 mod questions;
 mod search;
 mod session_list;
@@ -53,6 +55,8 @@ pub(super) fn routes() -> Surface {
         .merge(decisions::routes())
         .merge(questions::routes())
         .merge(tool_results::routes())
+        .merge(files::routes())
+        .merge(processes::routes())
         .merge(grants::routes())
         .merge(usage::routes())
         .merge(keys::routes())

@@ -1,6 +1,7 @@
 //! One suite for the foundation of the store, run on every database at hand.
 
 mod audit;
+mod backgrounds;
 mod bell;
 mod commits;
 mod failures;

@@ -5,10 +5,14 @@
 //! what runs is the text that it judged and a person was shown, unchanged.
 
 mod foreground;
+mod overwrites;
 pub mod paths;
+mod rewrite;
 mod scan;
 
 pub use foreground::{Unsuited, check_foreground};
+pub use overwrites::overwrites;
+pub use rewrite::{grouped_background, mounts_host, sudo_reading_input};
 
 use scan::QUOTED;
 

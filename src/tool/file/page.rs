@@ -1,5 +1,6 @@
-//! A page of a text file: the lines asked for, each bounded, while the rest of
-//! the file is only counted. Memory does not grow with the file.
+//! A page of a text file: the lines asked for, each bounded, while some of the
+//! rest is only counted. Memory does not grow with the file, and behind the page
+//! neither does the time.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -8,6 +9,9 @@ use crate::base::text::{first_chars, without_nul};
 
 const CUT_MARK: &str = "... [truncated]";
 const BUFFER_BYTES: usize = 64 << 10;
+/// Behind the page so much is counted; what is left is estimated, for a file of
+/// gigabytes takes seconds to count and nobody needs the number.
+const COUNTED_BYTES: u64 = 4 << 20;
 
 /// Which lines, counted from 1.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +44,19 @@ pub(super) struct Page {
     pub(super) is_clamped: bool,
     /// A line of it was too long and is shown in part.
     pub(super) has_cut_lines: bool,
+    /// Counting stopped after so many bytes, with more behind them.
+    pub(super) counted_bytes: Option<u64>,
+}
+
+impl Page {
+    /// How many lines a file of that length has, and whether that is a guess.
+    pub(super) fn lines_of(&self, bytes: u64) -> (usize, bool) {
+        let Some(counted) = self.counted_bytes.filter(|counted| 0 < *counted && *counted < bytes) else {
+            return (self.total_lines, false);
+        };
+        let lines = u128::try_from(self.total_lines).unwrap_or(0) * u128::from(bytes) / u128::from(counted);
+        (usize::try_from(lines).unwrap_or(usize::MAX), true)
+    }
 }
 
 /// What a file turned out to be.
@@ -69,6 +86,7 @@ pub(super) fn read(
         line: Vec::new(),
         is_open: false,
     };
+    let (mut seen, mut behind) = (0, 0);
     loop {
         if is_stopped() {
             return Err(io::ErrorKind::Interrupted.into());
@@ -77,9 +95,15 @@ pub(super) fn read(
         if chunk.is_empty() {
             return Ok(Content::Text(pager.finish()));
         }
+        if COUNTED_BYTES <= behind {
+            pager.page.counted_bytes = Some(seen);
+            return Ok(Content::Text(pager.page));
+        }
         let length = chunk.len();
         pager.take(chunk);
         source.consume(length);
+        seen += length as u64;
+        behind += if pager.is_behind() { length as u64 } else { 0 };
     }
 }
 
@@ -122,6 +146,12 @@ impl Pager {
         let number = self.page.total_lines + 1;
         let end = self.range.offset.saturating_add(self.range.limit);
         !self.page.is_full && (self.range.offset..end).contains(&number)
+    }
+
+    /// Nothing of the page is still to come.
+    fn is_behind(&self) -> bool {
+        let end = self.range.offset.saturating_add(self.range.limit);
+        self.page.is_full || end <= self.page.total_lines + 1
     }
 
     /// Adds the current line to the page, if there is room. A first line that is
@@ -262,6 +292,18 @@ mod tests {
         let text = format!("{line}\n{line}\nend");
         let page = page(text.as_bytes(), 3, 1);
         assert_eq!((page.lines, page.total_lines), (vec!["end".to_owned()], 3));
+    }
+
+    #[test]
+    fn of_a_long_rest_only_a_part_is_counted() {
+        let text = "line\n".repeat(2_000_000);
+        let long = page(text.as_bytes(), 1, 2);
+        assert_eq!(long.lines, ["line", "line"]);
+        let (lines, is_guess) = long.lines_of(text.len() as u64);
+        assert!(is_guess && (1_999_000..2_001_000).contains(&lines), "{lines}");
+        assert!(long.counted_bytes.unwrap() < COUNTED_BYTES + 2 * BUFFER_BYTES as u64);
+        let short = page(b"a\nb\nc", 1, 1);
+        assert_eq!(short.lines_of(5), (3, false));
     }
 
     #[test]

@@ -220,7 +220,10 @@ impl Asked {
         Answered {
             fields,
             news: Some(FileNews::Shown {
-                whole: is_first && page.lines.len() == page.total_lines && !page.has_cut_lines,
+                whole: is_first
+                    && page.lines.len() == page.total_lines
+                    && page.counted_bytes.is_none()
+                    && !page.has_cut_lines,
                 file: self.file,
                 lines: self.lines,
                 stamp: self.stamp,
@@ -295,12 +298,16 @@ fn range(arguments: &Value, max_lines: usize) -> Range {
 
 fn shown(page: &Page, range: Range, bytes: u64) -> Map<String, Value> {
     let last = range.offset.saturating_sub(1).saturating_add(page.lines.len());
-    let truncated = last < page.total_lines && range.offset <= page.total_lines;
-    let (next, total) = (last.saturating_add(1), page.total_lines);
+    let (total, is_guess) = page.lines_of(bytes);
+    let truncated = last < total && range.offset <= total;
+    let next = last.saturating_add(1);
     let mut fields = Map::new();
     let mut put = |name: &str, value: Value| drop(fields.insert(name.to_owned(), value));
     put("content", json!(numbered(&page.lines, range.offset)));
     put("total_lines", json!(total));
+    if is_guess {
+        put("total_lines_estimated", json!(true));
+    }
     put("file_size", json!(bytes));
     put("truncated", json!(truncated || page.is_clamped));
     if page.is_full {

@@ -92,6 +92,8 @@ pub struct Processes(Arc<Inner>);
 struct Inner {
     sessions: Mutex<HashMap<(TenantId, SessionId), Session>>,
     tasks: TaskTracker,
+    /// Nothing more is stored: nobody waits for a record any more.
+    closing: CancellationToken,
     /// Ends all of them; a new token takes the place of one that was used.
     stopping: Mutex<CancellationToken>,
     news: mpsc::Sender<News>,
@@ -112,6 +114,7 @@ impl Default for Processes {
         Self(Arc::new(Inner {
             sessions: Mutex::default(),
             tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
             stopping: Mutex::default(),
             news,
             outlet: Mutex::new(Some(outlet)),
@@ -268,6 +271,7 @@ impl Processes {
     /// Ends every process for good; no task is left when this returns.
     pub async fn stop(&self) {
         self.0.tasks.close();
+        self.0.closing.cancel();
         self.abandon();
         // Nobody stores the news any more: the next start finds the rows.
         drop(self.news());
@@ -324,10 +328,13 @@ impl Task {
     async fn tend(self, command: Command, attendance: Attendance, failed: oneshot::Sender<EnvironmentError>) {
         let entry = &self.entry;
         let output = |chunk: Chunk| self.take(&chunk);
-        let ended = self
+        let attended = self
             .environment
-            .attend(&self.workspace, command, attendance, output, entry.cancel.clone())
-            .await;
+            .attend(&self.workspace, command, attendance, output, entry.cancel.clone());
+        let ended = tokio::select! {
+            ended = attended => ended,
+            never = self.end_if_unknown() => match never {},
+        };
         let end = match ended {
             // Nothing ran, which whoever started it learns.
             Err(error) if !entry.has_run() => {
@@ -338,11 +345,22 @@ impl Task {
             Ok(finished) => Some(finished),
         };
         let (end, tell) = entry.close(end.as_ref().map(exit_code), self.clock.now());
-        let Ok(Some(record)) = timeout(RECORD_PATIENCE, entry.record()).await else {
-            self.processes.forget(entry);
-            return;
+        let record = tokio::select! {
+            record = timeout(RECORD_PATIENCE, entry.record()) => record.ok().flatten(),
+            () = self.processes.0.closing.cancelled() => entry.record_now(),
         };
-        self.send(News::Ended { record, end, tell }).await;
+        match record {
+            Some(record) => self.send(News::Ended { record, end, tell }).await,
+            None => self.processes.forget(entry),
+        }
+    }
+
+    /// A process that the store does not come to know is nobody's.
+    async fn end_if_unknown(&self) -> std::convert::Infallible {
+        if timeout(RECORD_PATIENCE, self.entry.record()).await.is_err() {
+            self.entry.ask_to_end(Completion::Lost);
+        }
+        std::future::pending().await
     }
 
     fn take(&self, chunk: &Chunk) {

@@ -285,6 +285,8 @@ pub(in crate::tool) struct LogPage {
     /// Lines that were printed, kept or not.
     pub(in crate::tool) total_lines: usize,
     pub(in crate::tool) showing: String,
+    /// The number of the first line shown.
+    pub(in crate::tool) first: usize,
     pub(in crate::tool) reaches_end: bool,
 }
 
@@ -303,6 +305,7 @@ pub(in crate::tool) fn log(seen: &Snapshot, offset: usize, limit: usize) -> LogP
     let from = seen.dropped_lines + first;
     LogPage {
         total_lines: total,
+        first: from + 1,
         showing: match shown.len() {
             0 => "no lines".to_owned(),
             count => format!("lines {} to {} of {total}", from + 1, from + count),

@@ -12,6 +12,7 @@ mod budgets;
 mod conditions;
 mod fork;
 mod import;
+mod processes;
 mod questions;
 mod queue;
 mod sessions;
@@ -26,6 +27,7 @@ pub use append::{Appended, OutsideMessage};
 pub use batch::{BatchOutcome, BatchRequest};
 pub use fork::{ForkPoint, ForkSession};
 pub use import::ImportSession;
+pub use processes::Typed;
 
 use super::commit::Carried;
 use super::engine::Engine;

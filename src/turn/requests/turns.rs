@@ -24,7 +24,7 @@ use crate::turn::owner::Opening;
 use crate::turn::state::State;
 
 /// Turns that may wait behind the active one.
-const QUEUE_BOUND: usize = 16;
+pub(super) const QUEUE_BOUND: usize = 16;
 
 impl Engine {
     pub async fn create_turn(&self, scope: &Scope, session: SessionId, new: NewTurn) -> Verdict<CreatedTurn> {
@@ -230,7 +230,7 @@ pub(super) struct Made {
 }
 
 impl Made {
-    fn of(carried: Carried, begun: bool) -> Self {
+    pub(super) fn of(carried: Carried, begun: bool) -> Self {
         let created = CreatedTurn {
             turn: carried.state.turn.view(),
             first_seq: carried.first_seq,

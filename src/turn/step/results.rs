@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::Step;
 use super::edit::told;
+use crate::model::background::BackgroundRecord;
 use crate::model::call::CallStatus;
 use crate::model::event::EventType;
 use crate::model::guardrail::{Action, Signature};
@@ -60,12 +61,28 @@ impl Step<'_> {
         };
         self.watch_loop(id, status, &mut done.result);
         self.settle_call(id, status, kind, done.result);
+        for process in done.writes.processes {
+            self.note_process(process);
+        }
         if let Some(todo) = done.writes.todo {
             let todos: serde_json::Value = serde_json::from_str(&todo).unwrap_or(json!([]));
             let event = self.event(EventType::TodoUpdated, json!({"todos": todos}));
             self.writes.events.push(event);
             self.state.session.todo = todo;
         }
+    }
+
+    /// A process goes on in the background of this turn's session.
+    fn note_process(&mut self, process: BackgroundRecord) {
+        let turn = &self.state.turn;
+        let process = BackgroundRecord {
+            turn_id: Some(turn.turn_id),
+            owner: turn.owner.or(self.world.owner),
+            ..process
+        };
+        let event = self.event(EventType::ProcessStarted, json!({"process": process.told()}));
+        self.writes.events.push(event);
+        self.writes.processes.push(process);
     }
 
     /// Counts the call; where the turn goes round in circles the model is told so

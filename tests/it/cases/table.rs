@@ -32,7 +32,6 @@ const fn later(id: &'static str, note: &'static str) -> Place {
 
 const REPLICAS: &str = "needs wake-ups between server processes";
 const MCP: &str = "needs tool servers (MCP)";
-const BACKGROUND: &str = "needs background processes";
 
 const PLACES: &[Place] = &[
     tested(
@@ -230,7 +229,14 @@ const PLACES: &[Place] = &[
         &["fc_082_a_command_that_would_leave_a_process_behind_is_answered_at_once"],
         "a command in the foreground leaves no process behind, so there is none to track",
     ),
-    later("FC-083", BACKGROUND),
+    tested(
+        "FC-083",
+        &[
+            "a_process_goes_on_after_its_turn_and_its_end_begins_one",
+            "a_session_sees_its_own_processes_only",
+            "a_process_ends_with_its_server_and_is_told_as_lost",
+        ],
+    ),
     later("FC-085", "needs `execute_code`; commands have their allow-list already"),
     partly(
         "FC-086",

@@ -4,6 +4,7 @@ mod approval;
 mod approval_bypass;
 mod args_repair;
 mod budget;
+mod checkpoint_trigger;
 mod coercion;
 mod error_sanitise;
 mod file_access;
@@ -12,6 +13,7 @@ mod guardrail;
 mod memory;
 mod name_repair;
 mod parallel_segments;
+mod path_security;
 mod redaction;
 mod terminal_helpers;
 mod threat_scan;
@@ -29,6 +31,7 @@ pub const TABLE: &[(&str, Judge)] = &[
     ("approval_later_history", approval::judge),
     ("args_repair", args_repair::judge),
     ("budget", budget::judge),
+    ("checkpoint_trigger", checkpoint_trigger::judge),
     ("coercion", coercion::judge),
     ("error_sanitise", error_sanitise::judge),
     ("file_access", file_access::judge),
@@ -37,6 +40,7 @@ pub const TABLE: &[(&str, Judge)] = &[
     ("memory", memory::judge),
     ("name_repair", name_repair::judge),
     ("parallel_segments", parallel_segments::judge),
+    ("path_security", path_security::judge),
     ("redaction", redaction::judge),
     ("terminal_helpers", terminal_helpers::judge),
     ("threat_scan", threat_scan::judge),

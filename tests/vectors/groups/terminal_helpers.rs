@@ -1,6 +1,9 @@
 //! `terminal_helpers`: what the terminal tool reads off a command line.
 
-use hermes_server::tool::command_line::{Unsuited, check_foreground, exit_code_meaning, is_plain_directory};
+use hermes_server::tool::command_line::{
+    Unsuited, check_foreground, exit_code_meaning, grouped_background, is_plain_directory, mounts_host,
+    sudo_reading_input,
+};
 use serde_json::{Value, json};
 
 use crate::case::{Case, Relation};
@@ -21,6 +24,12 @@ pub fn judge(case: &Case) -> Result<(), String> {
             });
             case.check_by(json!(kind), refuses_more)
         }
+        "background_group" => case.check(grouped_background(case.text("command"))),
+        "sudo_rewrite" => {
+            let (text, lines) = sudo_reading_input(case.text("command"));
+            case.check(json!([text, lines]))
+        }
+        "docker_volume" => case.check(mounts_host(case.text("spec"))),
         other => case.unknown(other),
     }
 }

@@ -225,8 +225,8 @@ fn alike(a: &str, b: &str, needed: f64) -> bool {
     a == b || (a.len().saturating_mul(b.len()) <= COMPARED_AT_ONCE && needed <= similarity::ratio(a, b))
 }
 
-/// As many lines, of which half at least are the same but for details and none
-/// is a stranger.
+/// As many lines, of which one at least is the same, half are the same but for
+/// details, and none is a stranger.
 fn context_aware(content: &str, pattern: &str) -> Matches {
     let wanted: Vec<&str> = pattern.split('\n').map(str::trim).collect();
     if wanted.iter().all(|line| line.is_empty()) {
@@ -234,15 +234,16 @@ fn context_aware(content: &str, pattern: &str) -> Matches {
     }
     let mut compared = Compared::default();
     let found = Lines::of(content).windows(wanted.len(), |window| {
-        let mut alike = 0;
+        let (mut alike, mut is_held) = (0, false);
         for (wanted, line) in wanted.iter().zip(window) {
+            is_held |= !wanted.is_empty() && *wanted == line.trim();
             let share = compared.share(wanted, line.trim());
             if share < RELATED {
                 return false;
             }
             alike += usize::from(ALIKE <= share);
         }
-        wanted.len() <= 2 * alike
+        is_held && wanted.len() <= 2 * alike
     });
     if compared.is_exhausted() { Vec::new() } else { found }
 }

@@ -1,3 +1,5 @@
+//! What the recorded cases do not say: strangers, drift, bounds.
+
 use super::*;
 
 #[test]
@@ -5,6 +7,11 @@ fn the_last_way_of_looking_touches_no_stranger() {
     let content = "start\naaaaaaaa\nbbbbbbbb\nend\n";
     let found = replace(content, "start\nzzzzzzzz\nyyyyyyyy\nend", "S", false);
     assert_eq!(found, Err(NotReplaced::NotFound));
+    // One line that is only alike is another line.
+    assert_eq!(
+        replace("    return 2\n", "return 3", "return 4", false),
+        Err(NotReplaced::NotFound)
+    );
     // The line end at the end of the pattern must not swallow the next line.
     let found = replace("a  (x)\nb  (y)\nkeep\n", "a (x1)\nb (y1)\n", "c\n", false);
     assert_eq!(found, Err(NotReplaced::NotFound));

@@ -1,3 +1,5 @@
+//! What the recorded cases do not say: faults, line ends, hints.
+
 use std::collections::BTreeMap;
 
 use super::*;
