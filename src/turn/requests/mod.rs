@@ -21,6 +21,7 @@ mod turns;
 
 pub(in crate::turn) use turns::stop;
 
+pub(super) use approvals::lock_asker;
 pub use batch::{BatchOutcome, BatchRequest};
 pub use fork::{ForkPoint, ForkSession};
 pub use import::ImportSession;

@@ -392,6 +392,7 @@ pub(in crate::turn) async fn stop(
                 kin: Vec::new(),
                 first_seq: head,
                 due: false,
+                to_review: Vec::new(),
             })
         }
         _ => {
@@ -402,6 +403,7 @@ pub(in crate::turn) async fn stop(
                 kin: Vec::new(),
                 first_seq: head,
                 due: false,
+                to_review: Vec::new(),
             })
         }
     }
