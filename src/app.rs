@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::base::Clock;
 use crate::config::{Config, Mode, OnAsk, OnExpiry, Recovery};
+use crate::environment::ScannerSettings;
 use crate::guard;
 use crate::live::hub::Hub;
 use crate::model::approval;
@@ -25,7 +26,7 @@ use crate::store::{Probe, Store, StoreError, StoreOptions, Target, process, tena
 use crate::tool::registry::live::Live;
 use crate::tool::{Host, HostError, HostSettings, toolset};
 use crate::turn::admission::Ceilings;
-use crate::turn::engine::{Engine, Parts, Settings};
+use crate::turn::engine::{Engine, Parts, Reviewing, Settings};
 
 /// The name of the built-in model.
 pub const DEMO_MODEL: &str = "demo";
@@ -198,6 +199,13 @@ pub async fn open_host(config: &Config, around: &Surroundings) -> Result<Host, H
         deny: config.approvals.deny.clone(),
         policy: config.approvals.policy.clone(),
         container_guard: config.approvals.container_guard,
+        scanner: ScannerSettings {
+            enabled: config.security.tirith_enabled,
+            program: config.security.tirith_path.clone(),
+            timeout: config.security.tirith_timeout,
+            fail_open: config.security.tirith_fail_open,
+            variables: around.environment.clone(),
+        },
         variables: around.environment.clone(),
         agent_home: home.join(".hermes"),
         home,
@@ -275,7 +283,12 @@ fn settings(config: &Config) -> Settings {
         },
         mode: match config.approvals.mode {
             Mode::Manual => ApprovalMode::Manual,
+            Mode::Smart => ApprovalMode::Smart,
             Mode::Off => ApprovalMode::Off,
+        },
+        review: Reviewing {
+            model: config.approvals.reviewer_model.clone(),
+            timeout: config.approvals.reviewer_timeout,
         },
         on_ask: match config.approvals.on_ask {
             OnAsk::Wait => approval::OnAsk::Wait,

@@ -9,11 +9,11 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::config::{Config, Flags, Mode};
+use crate::guard::flow::is_listed;
 use crate::guard::policy::Compiled;
 use crate::guard::standing::{DenyList, Standing, check_under};
 use crate::guard::{Backend, Judgement, Setting, Verdict};
 use crate::tool::HostError;
-use crate::turn::step::is_listed;
 
 use super::error::CliError;
 use super::load::load;

@@ -2,20 +2,36 @@
 //! modules what `log.level` says; of libraries warnings at most, because theirs
 //! may quote what passes through them.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 
 use tracing_subscriber::EnvFilter;
 
 use crate::config::{Format, Level, Log};
+use crate::guard::redact::{Mode, redact};
 
 pub(super) fn start(log: Log) {
     let begun = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(filter(log.level)))
-        .with_writer(io::stderr)
+        .with_writer(|| Masked(io::stderr()))
         .with_ansi(io::stderr().is_terminal());
     match log.format {
         Format::Text => begun.with_target(false).init(),
         Format::Json => begun.json().flatten_event(true).init(),
+    }
+}
+
+/// Leaves secrets out of what is written; an event comes in one piece.
+struct Masked<W>(W);
+
+impl<W: Write> Write for Masked<W> {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        self.0.write_all(redact(&text, Mode::Text).as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 
@@ -30,6 +46,22 @@ fn filter(level: Level) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_secret_is_written() {
+        let token = ["gh", "p_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();
+        let mut log = Masked(Vec::new());
+        writeln!(log, "asked with {token}, url=postgres://u:hunter22@h/db").unwrap();
+        let written = String::from_utf8(log.0).unwrap();
+        assert!(
+            written.starts_with("asked with ghp_") && written.ends_with('\n'),
+            "{written}"
+        );
+        assert!(
+            !written.contains("0123456789abc") && !written.contains("hunter22"),
+            "{written}"
+        );
+    }
 
     #[test]
     fn libraries_never_get_louder_than_warnings() {

@@ -6,13 +6,16 @@ use super::kinds::truth;
 use super::node::Value;
 use super::original;
 use super::section::Section;
-use crate::guard::Verdict;
 use crate::guard::policy::{self, Policy, PolicyMode};
 use crate::guard::standing::ContainerGuard;
+use crate::guard::{Verdict, flow};
 
 #[derive(Clone, Debug)]
 pub struct Approvals {
     pub mode: Mode,
+    /// Who reviews in mode `smart`; the turn's own model where none is named.
+    pub reviewer_model: Option<String>,
+    pub reviewer_timeout: Duration,
     /// Nothing means wait until decided; a parked turn costs rows only.
     pub timeout: Option<Duration>,
     pub on_expiry: OnExpiry,
@@ -32,6 +35,8 @@ pub struct Approvals {
 pub enum Mode {
     /// A person decides.
     Manual,
+    /// A model decides what it is sure of, a person the rest.
+    Smart,
     /// Nobody is asked; the floor and the deny list still hold.
     Off,
 }
@@ -63,6 +68,8 @@ impl Approvals {
         section.ignore(original::APPROVALS);
         Self {
             mode: read_mode(section),
+            reviewer_model: section.optional_text("reviewer_model"),
+            reviewer_timeout: section.seconds("reviewer_timeout", 30, 1..=600),
             timeout: Some(section.seconds("timeout", 0, 0..=31_536_000)).filter(|timeout| !timeout.is_zero()),
             on_expiry: section.choice(
                 "on_expiry",
@@ -119,25 +126,27 @@ fn read_policy(section: &mut Section<'_>) -> Policy {
     }
 }
 
-/// The words of the mode. A YAML boolean counts too: `off` is one in older
-/// YAML, and the original reads it so.
+/// The words of the mode, in any case. A YAML boolean counts too: `off` is one in
+/// older YAML, and the original reads it so.
 fn read_mode(section: &mut Section<'_>) -> Mode {
-    const WORDS: [(&str, Mode); 2] = [("manual", Mode::Manual), ("off", Mode::Off)];
     let node = section.raw("mode").filter(|node| node.value != Value::Null);
-    let mode = node.as_ref().and_then(|node| match node.text() {
-        Some("manual") => Some(Mode::Manual),
-        Some("smart") => None,
-        _ => truth(node).map(|asks| if asks { Mode::Manual } else { Mode::Off }),
-    });
+    let mode = node
+        .as_ref()
+        .and_then(|node| match node.text().and_then(flow::Mode::named) {
+            Some(flow::Mode::Manual) => Some(Mode::Manual),
+            Some(flow::Mode::Smart) => Some(Mode::Smart),
+            Some(flow::Mode::Off) => Some(Mode::Off),
+            None => truth(node).map(|asks| if asks { Mode::Manual } else { Mode::Off }),
+        });
     if let (Some(node), None) = (&node, mode) {
-        let allowed = match node.text() {
-            Some("smart") => "manual, off (reviews by a model are not available in this version)",
-            _ => "manual, off",
-        };
-        section.refuse("mode", node, allowed);
+        section.refuse("mode", node, "manual, smart, off");
     }
     let mode = mode.unwrap_or(Mode::Manual);
-    let word = WORDS.iter().find(|(_, known)| *known == mode).map(|(word, _)| *word);
+    let word = match mode {
+        Mode::Manual => "manual",
+        Mode::Smart => "smart",
+        Mode::Off => "off",
+    };
     section.note("mode", word.into(), node.as_ref());
     mode
 }

@@ -44,14 +44,22 @@ const PREFIX: &str = "HERMES__";
 
 /// Variables with a name of their own, and the keys they set. Of two for one
 /// key the later wins.
-const NAMED: [(&str, &[&str]); 7] = [
+const NAMED: [(&str, &[&str]); 9] = [
     ("DATABASE_URL", &["store", "url"]),
     ("OPENAI_BASE_URL", &["openai", "base_url"]),
     ("OPENAI_API_KEY", &["openai", "api_key"]),
     ("HERMES_MODEL", &["model"]),
     ("HERMES_WRITE_SAFE_ROOT", &["terminal", "write_safe_root"]),
+    ("TIRITH_BIN", &["security", "tirith_path"]),
+    ("TIRITH_TIMEOUT", &["security", "tirith_timeout"]),
     ("API_SERVER_KEY", &["auth", "api_key"]),
     ("HERMES_API_KEY", &["auth", "api_key"]),
+];
+
+/// Variables of the scanner that are a yes when they say so, and else a no.
+const YES_OR_NO: [(&str, &[&str]); 2] = [
+    ("TIRITH_ENABLED", &["security", "tirith_enabled"]),
+    ("TIRITH_FAIL_OPEN", &["security", "tirith_fail_open"]),
 ];
 
 /// All layers as one tree.
@@ -73,6 +81,13 @@ pub(super) fn merge(sources: &Sources, problems: &mut Vec<Problem>) -> Result<No
     for (name, path) in NAMED {
         if let Some(value) = variable(sources, name) {
             tree.overlay(Node::at_path(path, verbatim(value, Origin::Variable(name.to_owned()))));
+        }
+    }
+    for (name, path) in YES_OR_NO {
+        if let Some(value) = variable(sources, name) {
+            let yes = ["1", "true", "yes"].contains(&value.trim().to_ascii_lowercase().as_str());
+            let word = if yes { "true" } else { "false" };
+            tree.overlay(Node::at_path(path, verbatim(word, Origin::Variable(name.to_owned()))));
         }
     }
     let set = sources.environment.iter().filter(|(_, value)| !value.is_empty());

@@ -24,6 +24,7 @@ mod openai;
 mod original;
 mod retention;
 mod section;
+mod security;
 mod server;
 mod spending;
 mod store;
@@ -47,6 +48,7 @@ pub use node::Origin;
 pub use openai::OpenAi;
 pub use retention::Retention;
 pub use section::Setting;
+pub use security::Security;
 pub use server::{Lease, Server};
 pub use spending::Usage;
 pub use store::Store;
@@ -72,6 +74,7 @@ pub struct Config {
     pub delegation: Delegation,
     /// Commands that nobody is asked about: rule names, literal text or globs.
     pub command_allowlist: Vec<String>,
+    pub security: Security,
     pub limits: Limits,
     pub usage: Usage,
     pub budgets: Budgets,
@@ -119,6 +122,7 @@ impl Config {
             approvals: root.section("approvals", Approvals::read),
             command_allowlist: root.texts("command_allowlist"),
             delegation: root.section("delegation", Delegation::read),
+            security: root.section("security", Security::read),
             limits: root.section("limits", Limits::read),
             usage: root.section("usage", Usage::read),
             budgets: root.section("budgets", spending::read_budgets),

@@ -13,7 +13,7 @@ pub(super) const TOP_LEVEL: &[&str] = &[
     "matrix", "mattermost", "max_concurrent_sessions", "mcp", "mcp_servers", "model_aliases",
     "model_catalog", "moa", "network", "onboarding", "openrouter", "paste_collapse_threshold", "personalities",
     "platforms", "plugins", "prefill_messages_file", "privacy", "prompt_caching", "provider_routing", "providers",
-    "quick_commands", "runtime", "secrets", "security", "session_reset", "sessions", "signal", "skills", "slack",
+    "quick_commands", "runtime", "secrets", "session_reset", "sessions", "signal", "skills", "slack",
     "smart_model_routing", "streaming", "stt", "telegram", "telemetry", "thread_sessions_per_user", "timeouts",
     "timezone", "tool_budget", "tool_search", "toolsets", "tts", "updates",
     "video_gen", "vision", "voice", "wake_word", "web", "whatsapp", "worktree", "worktree_sync", "x_search",
@@ -47,6 +47,13 @@ pub(super) const APPROVALS: &[&str] = &[
     "destructive_slash_confirm",
     "gateway_timeout",
     "mcp_reload_confirm",
+];
+
+pub(super) const SECURITY: &[&str] = &[
+    "allow_private_urls",
+    "redact_secrets",
+    "tirith_auto_install",
+    "website_blocklist",
 ];
 
 /// Logins at model vendors, which the original keeps under our section's name.

@@ -255,7 +255,6 @@ mcp_servers: {}
             "model.base_url",
             "model.provider",
             "platform_toolsets.cli",
-            "security",
             "terminal.container_cpu",
             "terminal.cwd",
             "tool_output.max_bytes",
@@ -271,6 +270,9 @@ fn the_mode_of_approvals_reads_words_and_yaml_booleans() {
         ("off", Mode::Off),
         ("false", Mode::Off),
         ("true", Mode::Manual),
+        ("smart", Mode::Smart),
+        ("OFF", Mode::Off),
+        ("' Manual '", Mode::Manual),
     ] {
         assert_eq!(
             load(&format!("approvals: {{mode: {word}}}"), &[])
@@ -281,9 +283,30 @@ fn the_mode_of_approvals_reads_words_and_yaml_booleans() {
             "{word}"
         );
     }
-    let text = refusal("approvals: {mode: smart}", &[]);
-    assert!(text.contains("`smart` is not allowed; allowed: manual, off"), "{text}");
-    assert!(text.contains("not available in this version"), "{text}");
+    let text = refusal("approvals: {mode: auto}", &[]);
+    assert!(
+        text.contains("`auto` is not allowed; allowed: manual, smart, off"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_scanners_own_variables_count() {
+    let environment = [
+        ("TIRITH_ENABLED", "1"),
+        ("TIRITH_BIN", "/opt/tirith"),
+        ("TIRITH_TIMEOUT", "7"),
+        ("TIRITH_FAIL_OPEN", "no"),
+    ];
+    let security = load("security: {tirith_enabled: false}", &environment)
+        .unwrap()
+        .security;
+    assert!(security.tirith_enabled && !security.tirith_fail_open);
+    assert_eq!(
+        (security.tirith_path.as_str(), security.tirith_timeout),
+        ("/opt/tirith", Duration::from_secs(7))
+    );
+    assert!(refusal("", &[("TIRITH_TIMEOUT", "soon")]).contains("`security.tirith_timeout`"));
 }
 
 #[test]

@@ -8,6 +8,7 @@
 mod bubblewrap;
 mod change;
 mod command;
+pub mod contained;
 mod directory;
 mod exec;
 mod files;
@@ -18,6 +19,7 @@ mod probe;
 mod remove;
 mod replace;
 mod run;
+mod scanner;
 mod spare;
 mod terminal;
 mod visible;
@@ -30,6 +32,7 @@ pub use directory::{Directory, Named};
 pub use exec::run_exec;
 pub use files::{Entry, EntryKind, FileError, Metadata, Parents};
 pub use local::{Limits, Local, LocalSettings};
+pub use scanner::{Scanner, ScannerSettings};
 pub use workspace::Workspace;
 
 /// The place a session's commands run in.

@@ -1,6 +1,8 @@
 //! Documents that the operator's configuration names by address, read whole and
-//! bounded in size and time. No address of a tenant, a model or a tool comes here:
-//! those need a guard against where they lead.
+//! bounded in size and time. Addresses that a tenant, a model or a tool chose are
+//! asked through [`guarded`] alone.
+
+pub mod guarded;
 
 use std::time::Duration;
 

@@ -143,6 +143,33 @@ pub struct Decision {
     pub digest: Option<String>,
 }
 
+/// Whose answer is awaited first, where it is not a person's.
+pub const SMART: &str = "smart";
+/// A person's.
+pub const HUMAN: &str = "human";
+
+/// What a reviewing model said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReviewVerdict {
+    /// The call runs this once.
+    Approve,
+    /// A person may still allow it, for this call alone.
+    Deny,
+    /// It was not sure.
+    Escalate,
+    /// It did not answer in time, or not at all.
+    Failed,
+}
+
+/// A model's review of an approval.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Review {
+    pub verdict: ReviewVerdict,
+    pub model: String,
+    pub at: Timestamp,
+}
+
 /// An approval as clients see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Approval {
@@ -168,6 +195,8 @@ pub struct Approval {
     /// Names exactly what is shown; send it back to be sure that it still holds.
     pub digest: String,
     pub requester: String,
+    /// `human`, or `smart` while a model is asked first; a person may answer all
+    /// the same.
     pub reviewer: String,
     pub requested_at: Timestamp,
     pub expires_at: Option<Timestamp>,
@@ -178,6 +207,9 @@ pub struct Approval {
     #[serde(default)]
     #[schema(required = true)]
     pub origin: Option<Ancestor>,
+    /// What a model said that was asked first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<Review>,
 }
 
 impl Approval {

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::approval::{Approval, ApprovalStatus, Decision};
+use super::approval::{Approval, ApprovalStatus, Choice, Decision, Review};
 use super::audit::Audited;
 use super::background::BackgroundRecord;
 use super::budget::{BudgetGrant, SessionBudget};
@@ -337,6 +337,15 @@ pub struct QuestionUpdate {
     pub answer: Option<QuestionAnswer>,
 }
 
+/// What a review makes of an approval that is pending.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReviewUpdate {
+    pub approval_id: ApprovalId,
+    pub reviewer: String,
+    pub choices: Vec<Choice>,
+    pub review: Review,
+}
+
 /// Everything one transaction writes, as data: decided by pure code under the
 /// session's lock, carried out by the store in a few statements.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -352,6 +361,8 @@ pub struct Writes {
     /// Calls whose changeable columns are written back.
     pub calls: Vec<CallRecord>,
     pub new_approvals: Vec<Approval>,
+    /// Written before the answers.
+    pub reviews: Vec<ReviewUpdate>,
     pub approvals: Vec<ApprovalUpdate>,
     pub new_questions: Vec<Question>,
     pub questions: Vec<QuestionUpdate>,
@@ -386,6 +397,7 @@ impl Writes {
         self.new_calls.extend(more.new_calls);
         self.calls.extend(more.calls);
         self.new_approvals.extend(more.new_approvals);
+        self.reviews.extend(more.reviews);
         self.approvals.extend(more.approvals);
         self.new_questions.extend(more.new_questions);
         self.questions.extend(more.questions);

@@ -74,6 +74,8 @@ impl Default for EnvironmentSpec {
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalMode {
     Manual,
+    /// A model decides what it is sure of, a person the rest.
+    Smart,
     Off,
 }
 

@@ -145,8 +145,18 @@ impl Spent {
             output_tokens: self.tokens.output,
             cached_input_tokens: self.tokens.cached_input,
             reasoning_tokens: self.tokens.reasoning,
-            steps: 1,
+            // Models that are asked beside a turn take no step of it.
+            steps: u32::from(self.purpose == Purpose::Turn),
             cost_nanos: self.cost_nanos,
+        }
+    }
+
+    /// A question beside a turn, which says nothing of the turn's next step.
+    pub fn beside(purpose: Purpose, model: &str, tokens: Option<TokenUsage>, prices: &Prices) -> Self {
+        Self {
+            purpose,
+            foreseen: Foreseen::default(),
+            ..Self::in_turn(model, tokens, prices)
         }
     }
 

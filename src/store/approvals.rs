@@ -9,7 +9,7 @@ use crate::base::Timestamp;
 use crate::model::approval::{Approval, ApprovalStatus};
 use crate::model::id::{ApprovalId, QuestionId, SessionId, TurnId};
 use crate::model::lineage::Ancestor;
-use crate::model::record::ApprovalUpdate;
+use crate::model::record::{ApprovalUpdate, ReviewUpdate};
 
 impl Rows<'_> {
     pub(super) async fn add_approval(&mut self, user: &str, approval: &Approval) -> Result<(), StoreError> {
@@ -69,12 +69,31 @@ impl Rows<'_> {
         }
     }
 
+    /// Writes what a model said of a pending approval; `Lost` when somebody was
+    /// faster.
+    pub(super) async fn write_review(&mut self, update: &ReviewUpdate) -> Result<(), StoreError> {
+        const SQL: &str = "
+            update approval set reviewer = $3, choices = $4, review = $5
+            where tenant_id = $1 and approval_id = $2 and status = 'pending'";
+        let args = [
+            self.tenant.into(),
+            update.approval_id.into(),
+            Arg::from(&update.reviewer),
+            Arg::json(&update.choices)?,
+            Arg::json(&update.review)?,
+        ];
+        match self.conn.execute(SQL, &args).await? {
+            0 => Err(StoreError::Lost),
+            _ => Ok(()),
+        }
+    }
+
     /// One approval; absent and foreign ones are `None`.
     pub async fn approval(&mut self, id: ApprovalId) -> Result<Option<Approval>, StoreError> {
         const SQL: &str = "
             select a.session_id, a.turn_id, a.call_id, a.approval_id, a.kind, a.status, a.batch_id, a.batch_index,
                 a.tool, a.title, a.arguments, a.cwd, a.backend, a.findings, a.choices, a.digest, a.requester,
-                a.reviewer, a.requested_at, a.expires_at, a.on_expiry, a.decision,
+                a.reviewer, a.requested_at, a.expires_at, a.on_expiry, a.decision, a.review,
                 a.origin_session_id, a.origin_turn_id
             from approval a join session s on s.tenant_id = a.tenant_id and s.session_id = a.session_id
             where a.tenant_id = $1 and a.approval_id = $2 and a.user_id = coalesce($3, a.user_id)
@@ -95,7 +114,7 @@ impl Rows<'_> {
         const SQL: &str = "
             select a.session_id, a.turn_id, a.call_id, a.approval_id, a.kind, a.status, a.batch_id, a.batch_index,
                 a.tool, a.title, a.arguments, a.cwd, a.backend, a.findings, a.choices, a.digest, a.requester,
-                a.reviewer, a.requested_at, a.expires_at, a.on_expiry, a.decision,
+                a.reviewer, a.requested_at, a.expires_at, a.on_expiry, a.decision, a.review,
                 a.origin_session_id, a.origin_turn_id
             from approval a join session s on s.tenant_id = a.tenant_id and s.session_id = a.session_id
             where a.tenant_id = $1 and a.user_id = coalesce($2, a.user_id) and s.deleted_at is null
@@ -119,7 +138,7 @@ impl Rows<'_> {
         const SQL: &str = "
             select session_id, turn_id, call_id, approval_id, kind, status, batch_id, batch_index, tool, title,
                 arguments, cwd, backend, findings, choices, digest, requester, reviewer, requested_at, expires_at,
-                on_expiry, decision, origin_session_id, origin_turn_id
+                on_expiry, decision, review, origin_session_id, origin_turn_id
             from approval where tenant_id = $1 and (turn_id = $2 or origin_turn_id = $2) order by approval_id";
         let rows = self.conn.rows(SQL, &[self.tenant.into(), turn.into()]).await?;
         rows.iter().map(approval).collect()
@@ -134,13 +153,13 @@ impl Rows<'_> {
         const SQLITE: &str = "
             select session_id, turn_id, call_id, approval_id, kind, status, batch_id, batch_index, tool, title,
                 arguments, cwd, backend, findings, choices, digest, requester, reviewer, requested_at, expires_at,
-                on_expiry, decision, origin_session_id, origin_turn_id
+                on_expiry, decision, review, origin_session_id, origin_turn_id
             from approval where tenant_id = $1 and +session_id = $2
                 and approval_id in (select value from json_each($3))";
         const POSTGRES: &str = "
             select session_id, turn_id, call_id, approval_id, kind, status, batch_id, batch_index, tool, title,
                 arguments, cwd, backend, findings, choices, digest, requester, reviewer, requested_at, expires_at,
-                on_expiry, decision, origin_session_id, origin_turn_id
+                on_expiry, decision, review, origin_session_id, origin_turn_id
             from approval where tenant_id = $1 and session_id = $2
                 and approval_id in (select json_array_elements_text($3::json))";
         let rows = self.by_ids([SQLITE, POSTGRES], session, ids).await?;
@@ -173,6 +192,7 @@ pub(super) fn approval(row: &Row) -> Result<Approval, StoreError> {
         on_expiry: named(&row.text("on_expiry")?)?,
         decision: row.opt_json("decision")?,
         origin: origin(row)?,
+        review: row.opt_json("review")?,
     })
 }
 

@@ -44,6 +44,9 @@ impl Rows<'_> {
         for approval in &writes.new_approvals {
             self.add_approval(&session.user_id, approval).await?;
         }
+        for update in &writes.reviews {
+            self.write_review(update).await?;
+        }
         for update in &writes.approvals {
             self.settle_approval(update).await?;
         }

@@ -12,6 +12,7 @@ use super::budget::{self, Budget};
 use super::registry::Entry;
 use super::{Call, Done, Host, error_text};
 use crate::environment::Parents;
+use crate::guard::redact::{Mode, redact};
 use crate::model::call::Effect;
 use crate::model::id::{CallId, SessionId, TenantId};
 
@@ -38,6 +39,10 @@ pub async fn run(tool: Arc<Entry>, call: Call, budget: Budget) -> Done {
             ..Done::failure(error_text::envelope(&error_text::sanitise(&text)))
         };
     };
+    // What went wrong may quote what it was done with.
+    if done.failed {
+        done.result = redact(&done.result, Mode::Code);
+    }
     let threshold = budget.threshold(tool.result_limit());
     if threshold < done.result.chars().count() {
         done.result = shelf.shorten(&done.result).await;

@@ -8,16 +8,18 @@ use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config;
 use crate::environment::{
-    Environment, EnvironmentError, Isolation, IsolationChoice, Limits, Local, LocalSettings, Workspace,
+    Environment, EnvironmentError, Isolation, IsolationChoice, Limits, Local, LocalSettings, Scanner, ScannerSettings,
+    Workspace,
 };
 use crate::guard::file_access::{Places, normalised};
 use crate::guard::policy::{Compiled, Policy};
 use crate::guard::standing::{ContainerGuard, DenyList, Standing, check_under};
-use crate::guard::{Backend, Judgement, Setting};
+use crate::guard::{Backend, Finding, Judgement, Setting};
 use crate::model::id::{SessionId, TenantId};
 use crate::tool::processes::Processes;
 
@@ -35,6 +37,7 @@ pub struct HostSettings {
     /// `approvals.policy`: rules for every tenant.
     pub policy: Policy,
     pub container_guard: ContainerGuard,
+    pub scanner: ScannerSettings,
     /// The server's variables, of which commands see those that the settings
     /// pass on.
     pub variables: Vec<(String, String)>,
@@ -72,6 +75,7 @@ pub struct Host {
     deny: DenyList,
     policy: Compiled,
     container_guard: ContainerGuard,
+    scanner: Arc<Scanner>,
     /// How much of a file is shown.
     pub files: config::Files,
     /// When there are any, file tools write nowhere else.
@@ -112,6 +116,7 @@ impl Host {
             deny: DenyList::new(&settings.deny).ok_or(HostError::Deny)?,
             policy: settings.policy.compile()?,
             container_guard: settings.container_guard,
+            scanner: Arc::new(Scanner::new(settings.scanner.clone())),
             files: settings.files.clone(),
             write_roots: terminal.write_safe_root.clone(),
             timeout: terminal.timeout,
@@ -161,6 +166,24 @@ impl Host {
             mounts_host: false,
         };
         check_under(command, &setting, &standing)
+    }
+
+    /// Has the external scanner look at a command, before it is judged.
+    pub async fn scan(&self, command: &str) {
+        if self.is_guarded() {
+            self.scanner.scan(command).await;
+        }
+    }
+
+    /// What the scanner said of a command, where a person has to know.
+    pub fn scanned(&self, command: &str) -> Option<Finding> {
+        let said = self.is_guarded().then(|| self.scanner.said(command))?;
+        said.finding(command)
+    }
+
+    /// Commands are asked about where they run.
+    fn is_guarded(&self) -> bool {
+        !self.backend().is_isolated() || self.container_guard == ContainerGuard::Full
     }
 
     /// Why commands cannot run here, if they cannot.

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Call, Done, Host, HostSettings, Place, Tool, file_views};
 use crate::base::Clock;
 use crate::config::{Config, Sources};
-use crate::environment::Workspace;
+use crate::environment::{ScannerSettings, Workspace};
 use crate::guard::policy::Policy;
 use crate::guard::standing::ContainerGuard;
 use crate::live::hub::Hub;
@@ -112,6 +112,7 @@ fn settings(directory: &Path) -> HostSettings {
         deny: Vec::new(),
         policy: Policy::default(),
         container_guard: ContainerGuard::Skip,
+        scanner: ScannerSettings::default(),
         exec_program: "/nonexistent/hermes-server".into(),
         data_dir: directory.to_path_buf(),
         terminal: Config::load(&Sources::default()).unwrap().terminal,

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use super::budgets;
 use super::engine::{Engine, Scene};
 use super::kin;
+use super::review;
 use super::state::State;
 use super::step::Step;
 use crate::base::Timestamp;
 use crate::guard::policy::Compiled;
 use crate::live::drafts::Item;
 use crate::live::hub::Pen;
-use crate::model::approval::{Approval, ApprovalStatus};
+use crate::model::approval::{Approval, ApprovalStatus, SMART};
 use crate::model::call::Execution;
 use crate::model::event::EventType;
 use crate::model::grant::Grant;
@@ -37,6 +38,8 @@ pub(super) struct Carried {
     pub said: Vec<MessageRecord>,
     /// An approval that expires may have been asked.
     pub due: bool,
+    /// Approvals that a model is asked about first.
+    pub to_review: Vec<Approval>,
 }
 
 impl Carried {
@@ -45,6 +48,9 @@ impl Carried {
     pub(super) fn wake(&self, engine: &Engine) {
         if self.due {
             engine.nudges().due.notify_one();
+        }
+        for approval in &self.to_review {
+            review::begin(engine, &self.state, approval);
         }
         // Where the end was not an owner's, nobody else says that it can go.
         if self.state.session.deleted_at.is_some() && self.state.session.active_turn_id.is_none() {
@@ -126,6 +132,11 @@ async fn carried(
         writes.turns.push(state.turn.clone());
     }
     let risen = kin::risen(&state, &mut writes);
+    let to_review = writes.new_approvals.iter();
+    let to_review = to_review
+        .filter(|approval| approval.reviewer == SMART)
+        .cloned()
+        .collect();
     let first_seq = rows.apply(&mut state.session, &writes, now).await?;
     if let Some(pen) = pen {
         finish_drafts(pen, &writes, first_seq);
@@ -144,6 +155,7 @@ async fn carried(
         first_seq,
         said: writes.messages,
         due,
+        to_review,
     })
 }
 

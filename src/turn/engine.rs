@@ -52,6 +52,8 @@ pub struct Settings {
     pub inactivity: Duration,
     pub retry: Policy,
     pub mode: ApprovalMode,
+    /// Of the model that is asked first in mode `smart`.
+    pub review: Reviewing,
     pub on_ask: OnAsk,
     /// `None` waits for ever.
     pub approval_timeout: Option<Duration>,
@@ -71,6 +73,15 @@ pub struct Settings {
     pub store_retry: Duration,
     pub memory: Limits,
     pub ceilings: Ceilings,
+}
+
+/// How a model reviews approvals.
+#[derive(Clone, Debug)]
+pub struct Reviewing {
+    /// The turn's own where there is none.
+    pub model: Option<String>,
+    /// After that a person decides.
+    pub timeout: Duration,
 }
 
 /// A cheap handle; clones are the same engine.
@@ -303,6 +314,13 @@ impl Engine {
             Err(Ok(panic)) => std::panic::resume_unwind(panic),
             // Nobody aborts it but the end of the runtime.
             Err(Err(_)) => std::future::pending().await,
+        }
+    }
+
+    /// Work beside the turns; it ends by itself, or when everything is stopped.
+    pub(super) fn beside(&self, work: impl Future<Output = ()> + Send + 'static) {
+        if !self.0.tasks.is_closed() {
+            self.0.tasks.spawn(work.in_current_span());
         }
     }
 

@@ -18,6 +18,7 @@ mod owner;
 mod policies;
 mod prompt;
 pub mod requests;
+mod review;
 mod run;
 pub mod segments;
 pub mod state;

@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use futures::StreamExt;
+
 use super::engine::Engine;
 use super::next::Outcome;
 use super::owner::{Change, Gone, Owned, cancel_outcome, store_unavailable};
@@ -67,6 +69,7 @@ pub(super) async fn call_model(
                 let spent = Spent::in_turn(&request.model, answer.usage, &engine.settings().prices);
                 match unusable(&answer, with_tools, tries.unusable) {
                     None => {
+                        scan(engine, &answer).await;
                         let answer = AnswerIn {
                             message_id,
                             answer,
@@ -107,6 +110,23 @@ pub(super) async fn call_model(
             return end(engine, owned, message_id, signal).await;
         }
     }
+}
+
+/// Commands that are scanned side by side.
+const SCANS: usize = 8;
+
+/// Has the external scanner look at the commands of an answer: judging them is pure
+/// and reads what it said.
+async fn scan(engine: &Engine, answer: &Answer) {
+    let parsed = answer
+        .calls
+        .iter()
+        .filter_map(|call| arguments::parse(&call.arguments).ok());
+    let commands = parsed.filter_map(|arguments| Some(arguments.get("command")?.as_str()?.to_owned()));
+    let commands: Vec<String> = commands.collect();
+    futures::stream::iter(commands)
+        .for_each_concurrent(SCANS, |command| async move { engine.host().scan(&command).await })
+        .await;
 }
 
 /// Tells that the step is tried again, voids what is in flight, and waits.

@@ -14,6 +14,7 @@ use super::step::{AnswerIn, Partial, Step};
 use tokio_util::sync::CancellationToken;
 
 use crate::live::hub::Writer;
+use crate::model::approval::SMART;
 use crate::model::background::BackgroundRecord;
 use crate::model::call::CallStatus;
 use crate::model::id::{CallId, MessageId, TenantId};
@@ -337,6 +338,9 @@ impl Owned {
             return Ok(None);
         }
         let promoted = self.promoted(engine, &now).await?;
+        // Whatever was asked in it was not handed on.
+        let smart = now.pending().filter(|approval| approval.reviewer == SMART);
+        let to_review = smart.cloned().collect();
         Ok(Some(Carried {
             kin: Vec::new(),
             first_seq: now.session.head_seq,
@@ -344,6 +348,7 @@ impl Owned {
             state: now,
             promoted,
             due: true,
+            to_review,
         }))
     }
 

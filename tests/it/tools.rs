@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use hermes_server::base::Clock;
 use hermes_server::config::{Config, Sources};
+use hermes_server::environment::ScannerSettings;
 use hermes_server::guard::policy::Policy;
 use hermes_server::guard::standing::ContainerGuard;
 use hermes_server::live::drafts::Frame;
@@ -50,6 +51,7 @@ impl Bench {
             deny: vec!["*forbidden-word*".to_owned()],
             policy: Policy::default(),
             container_guard: ContainerGuard::Skip,
+            scanner: ScannerSettings::default(),
             exec_program: env!("CARGO_BIN_EXE_hermes-server").into(),
             data_dir: directory.clone(),
             terminal: Config::load(&Sources::default()).unwrap().terminal,
@@ -217,6 +219,21 @@ async fn a_session_is_offered_every_tool_this_machine_can_run() {
             .iter()
             .all(|absent| absent.reason == "not built into this server")
     );
+}
+
+/// The first half is flushed before the second exists.
+#[tokio::test]
+async fn viewers_see_no_secret_that_comes_in_two_pieces() {
+    let mut bench = Bench::new().await;
+    let token = ["gh", "p_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();
+    let (one, two) = token.split_at(20);
+    let script =
+        format!("printf 'a {one}'; sleep 0.3; printf '{two} b\\n'; sleep 0.1; printf '{one}' >&2; printf 'z\\n' >&2");
+    let (_, result) = bench.terminal(json!({"command": script})).await;
+    for text in [bench.streamed(), result["output"].as_str().unwrap().to_owned()] {
+        assert!(text.contains("a ghp_01") && text.contains(" b\n"), "{text}");
+        assert!(!text.contains("89abcdef") && !text.contains("ABCDEFGHIJ"), "{text}");
+    }
 }
 
 #[tokio::test]

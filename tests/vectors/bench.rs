@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use hermes_server::base::Clock;
 use hermes_server::config::{Config, Sources, Terminal};
+use hermes_server::environment::ScannerSettings;
 use hermes_server::guard::policy::Policy;
 use hermes_server::guard::standing::ContainerGuard;
 use hermes_server::live::hub::Hub;
@@ -38,6 +39,7 @@ impl Bench {
             deny: Vec::new(),
             policy: Policy::default(),
             container_guard: ContainerGuard::Skip,
+            scanner: ScannerSettings::default(),
             variables: Vec::new(),
             home: "/home/alice".into(),
             agent_home: "/home/alice/.hermes".into(),

@@ -231,7 +231,7 @@ pub(super) fn may_settle(caller: &Caller, approvals: &ApprovalPolicy) -> Result<
         return Err(Failure::field("/approvals/policy", detail));
     }
     match approvals.mode {
-        Some(ApprovalMode::Off) => caller.require(Scope::ApprovalsDecide),
+        Some(ApprovalMode::Off | ApprovalMode::Smart) => caller.require(Scope::ApprovalsDecide),
         Some(ApprovalMode::Manual) | None => Ok(()),
     }
 }

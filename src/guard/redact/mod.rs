@@ -4,8 +4,12 @@
 //! holds in. Placeholders (`${TOKEN}`, `{password}`) are not secrets and stay;
 //! what is masked already stays as it is, so redacting twice changes nothing.
 
+mod encoded;
 mod rule;
+mod stream;
 mod token;
+
+pub use stream::Stream;
 
 use regex::Regex;
 
@@ -34,14 +38,18 @@ impl Mode {
 
 /// Masks every secret that a rule knows.
 pub fn redact(text: &str, mode: Mode) -> String {
-    rule::apply(token::apply(text, mode), mode)
+    encoded::apply(rule::apply(token::apply(text, mode), mode), mode)
 }
 
 /// Masks the output of a command: as code, unless the command prints the
 /// environment or a file that holds one.
 pub fn redact_output(text: &str, command: &str) -> String {
+    redact(text, output_mode(command))
+}
+
+fn output_mode(command: &str) -> Mode {
     let shows_values = prints_environment(command) || names_environment_file(command);
-    redact(text, if shows_values { Mode::Text } else { Mode::Code })
+    if shows_values { Mode::Text } else { Mode::Code }
 }
 
 /// First six and last four characters of a long secret, nothing of a short one.

@@ -95,7 +95,7 @@ impl Tool for Process {
             Some(Action::Write | Action::Submit) => data(arguments),
             _ => return Judged::Allow,
         };
-        consequence(judged(&text, place.cwd, host, place.policies))
+        consequence(judged(&text, place.cwd, host, place.policies), None)
     }
 
     fn subject(&self, arguments: &Value) -> String {

@@ -19,7 +19,8 @@ use super::request::{Refused, Request};
 use crate::base::aside;
 use crate::environment::{Chunk, Command, EntryKind, EnvironmentError, Finished, Workspace};
 use crate::guard::policy::Compiled;
-use crate::guard::{Judgement, Verdict};
+use crate::guard::redact::Stream;
+use crate::guard::{Finding, Judgement, Verdict};
 use crate::live::drafts::Item;
 use crate::model::call::{Effect, Footprint};
 use crate::model::event::OutputStream;
@@ -126,7 +127,8 @@ impl Tool for Terminal {
             return Judged::Allow;
         };
         let cwd = request.workdir.as_deref().unwrap_or(place.cwd);
-        consequence(judged(request.command, cwd, host, place.policies))
+        let judgement = judged(request.command, cwd, host, place.policies);
+        consequence(judgement, host.scanned(request.command))
     }
 
     fn subject(&self, arguments: &Value) -> String {
@@ -147,13 +149,18 @@ impl Tool for Terminal {
     }
 }
 
-/// What the guard's judgement means for a call.
-pub(super) fn consequence(judgement: Judgement) -> Judged {
+/// What the guard's judgement means for a call, and what a scanner said of it.
+pub(super) fn consequence(judgement: Judgement, scanned: Option<Finding>) -> Judged {
+    let asks = judgement.verdict == Verdict::Ask;
     match judgement.verdict {
-        Verdict::Allow => Judged::Allow,
-        Verdict::Ask => Judged::Ask {
-            findings: judgement.findings,
-        },
+        Verdict::Allow | Verdict::Ask => {
+            let found = judgement.findings.into_iter().filter(|_| asks);
+            let findings: Vec<Finding> = scanned.into_iter().chain(found).collect();
+            match findings.is_empty() {
+                true => Judged::Allow,
+                false => Judged::Ask { findings },
+            }
+        }
         Verdict::Deny => {
             let what: Vec<&str> = judgement
                 .findings
@@ -274,11 +281,18 @@ async fn stream(
         environment: Vec::new(),
     };
     let (mut stdout, mut stderr) = (Decoder::default(), Decoder::default());
-    let mut take = |stream: OutputStream, text: &str| {
+    // Viewers see what the model reads later: without secrets.
+    let mut masks = [Stream::of_output(request.command), Stream::of_output(request.command)];
+    let show = |stream: OutputStream, text: &str| {
         if !text.is_empty() {
             call.pen.push(Item::Output(call.call_id, stream), text);
-            collected.push(text);
         }
+    };
+    let mut take = |stream: OutputStream, text: &str| {
+        let [stdout, stderr] = &mut masks;
+        let mask = if stream == OutputStream::Stdout { stdout } else { stderr };
+        show(stream, &mask.push(text));
+        collected.push(text);
     };
     let output = |chunk: Chunk| match chunk {
         Chunk::Stdout(bytes) => take(OutputStream::Stdout, &stdout.decode(&bytes)),
@@ -290,6 +304,9 @@ async fn stream(
         .await;
     take(OutputStream::Stdout, stdout.finish());
     take(OutputStream::Stderr, stderr.finish());
+    let [stdout, stderr] = masks;
+    show(OutputStream::Stdout, &stdout.finish());
+    show(OutputStream::Stderr, &stderr.finish());
     finished
 }
 

@@ -23,6 +23,7 @@ impl Engine {
     }
 
     async fn answer(&self, scope: &Scope, id: ApprovalId, answer: AnswerRequest) -> Verdict<Approval> {
+        self.scan_edit(&answer).await;
         let engine = self.clone();
         let given = answer.clone();
         let decided = scope.write("decide", move |mut rows| {
@@ -54,6 +55,15 @@ impl Engine {
             Answered::Earlier(earlier) => Err(earlier),
             Answered::Refused(problem) => Err(EngineError::Refused(problem)),
             Answered::NotFound => Err(EngineError::NotFound("approval")),
+        }
+    }
+
+    /// A command that takes the place of the model's is scanned like one.
+    pub(super) async fn scan_edit(&self, answer: &AnswerRequest) {
+        let arguments = answer.arguments.as_ref();
+        let command = arguments.and_then(|arguments| arguments.get("command")?.as_str());
+        if let Some(command) = command {
+            self.host().scan(command).await;
         }
     }
 
@@ -102,7 +112,7 @@ enum Answered {
 }
 
 /// Locks the session that waits for the answer, with those that it works for.
-async fn lock_asker(
+pub(in crate::turn) async fn lock_asker(
     rows: &mut Rows<'_>,
     approval: &Approval,
     even_deleted: bool,

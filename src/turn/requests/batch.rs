@@ -49,6 +49,9 @@ impl Engine {
     }
 
     async fn answer_batch(&self, scope: &Scope, session: SessionId, batch: BatchRequest) -> Verdict<Vec<BatchOutcome>> {
+        for (_, answer) in &batch.answers {
+            self.scan_edit(answer).await;
+        }
         let engine = self.clone();
         let answered = scope.write("decide_batch", move |mut rows| {
             Box::pin(async move {

@@ -59,7 +59,11 @@ impl Engine {
                     return Ok(Err(EngineError::NotFound("session")));
                 };
                 let source = Source { record, seen };
-                if source.record.approvals.mode == Some(ApprovalMode::Off) && !fork.may_settle {
+                if matches!(
+                    source.record.approvals.mode,
+                    Some(ApprovalMode::Off | ApprovalMode::Smart)
+                ) && !fork.may_settle
+                {
                     return Ok(Err(unasked()));
                 }
                 let (messages, calls) = rows.transcript(from).await?;

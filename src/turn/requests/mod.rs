@@ -24,6 +24,7 @@ mod turns;
 pub(in crate::turn) use turns::stop;
 
 pub use append::{Appended, OutsideMessage};
+pub(super) use approvals::lock_asker;
 pub use batch::{BatchOutcome, BatchRequest};
 pub use fork::{ForkPoint, ForkSession};
 pub use import::ImportSession;

@@ -394,6 +394,7 @@ pub(in crate::turn) async fn stop(
                 first_seq: head,
                 said: Vec::new(),
                 due: false,
+                to_review: Vec::new(),
             })
         }
         _ => {
@@ -405,6 +406,7 @@ pub(in crate::turn) async fn stop(
                 first_seq: head,
                 said: Vec::new(),
                 due: false,
+                to_review: Vec::new(),
             })
         }
     }

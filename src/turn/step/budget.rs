@@ -4,12 +4,12 @@
 use serde_json::json;
 
 use super::Step;
-use crate::model::approval::{Approval, ApprovalKind, ApprovalStatus, Choice, OnAsk, digest};
+use crate::model::approval::{Approval, ApprovalKind, ApprovalStatus, Choice, HUMAN, OnAsk, digest};
 use crate::model::budget::{Budget, BudgetGrant, BudgetQuestion, BudgetUnit, Exceeded, Spender};
 use crate::model::event::{BudgetData, EventType};
 use crate::model::message::FinishReason;
 use crate::model::turn::StopReason;
-use crate::model::usage::{NANOS, Spent, UsageRecord};
+use crate::model::usage::{NANOS, Purpose, Spent, UsageRecord};
 use crate::turn::next::Outcome;
 
 /// Stands in the digest where calls have their tool.
@@ -21,7 +21,9 @@ impl Step<'_> {
         let usage = spent.usage();
         let turn = &mut self.state.turn;
         turn.usage.add(&usage);
-        turn.progress.foreseen = spent.foreseen;
+        if spent.purpose == Purpose::Turn {
+            turn.progress.foreseen = spent.foreseen;
+        }
         self.state.session.usage.add(&usage);
         for budget in &mut self.state.budgets {
             budget.spent = budget.spent.saturating_add(usage.of(budget.unit));
@@ -98,11 +100,12 @@ impl Step<'_> {
             findings: Vec::new(),
             choices: vec![Choice::GrantMore, Choice::Stop],
             requester: self.state.turn.user_id.clone(),
-            reviewer: "human".to_owned(),
+            reviewer: HUMAN.to_owned(),
             requested_at: self.world.now,
             expires_at: self.expiry(),
             on_expiry: self.world.rules.on_expiry,
             decision: None,
+            review: None,
         };
         self.request(approval);
     }

@@ -6,8 +6,8 @@ use serde_json::json;
 use super::Step;
 use super::trail::Instead;
 use crate::base::Timestamp;
-use crate::guard::Finding;
-use crate::model::approval::{Approval, ApprovalKind, ApprovalStatus, Choice, OnAsk};
+use crate::guard::{Finding, flow};
+use crate::model::approval::{Approval, ApprovalKind, ApprovalStatus, Choice, HUMAN, OnAsk, SMART};
 use crate::model::call::CallStatus;
 use crate::model::event::EventType;
 use crate::model::grant::{Asked, Grant, GrantUse};
@@ -29,6 +29,8 @@ enum Gate {
     Ask {
         findings: Vec<Finding>,
         digest: String,
+        /// Who is asked first.
+        reviewer: &'static str,
     },
     /// It does not run; the text tells the model why.
     Refuse {
@@ -54,7 +56,11 @@ impl Step<'_> {
     pub(super) fn propose(&mut self, id: CallId) {
         match self.gate(id) {
             Gate::Run | Gate::RunInstead { .. } => {}
-            Gate::Ask { findings, digest } => self.ask(id, findings, digest),
+            Gate::Ask {
+                findings,
+                digest,
+                reviewer,
+            } => self.ask(id, findings, digest, reviewer),
             Gate::Refuse {
                 text,
                 verdict,
@@ -74,9 +80,13 @@ impl Step<'_> {
                 self.trail_instead(id, &instead, &findings);
                 self.run(id);
             }
-            Gate::Ask { findings, digest } => {
+            Gate::Ask {
+                findings,
+                digest,
+                reviewer,
+            } => {
                 self.supersede(id);
-                self.ask(id, findings, digest);
+                self.ask(id, findings, digest, reviewer);
             }
             Gate::Refuse {
                 text,
@@ -150,32 +160,28 @@ impl Step<'_> {
             findings: asked.findings.to_vec(),
         };
         let mut grants = self.world.grants.iter();
-        if let Some(grant) = grants.find(|grant| self.has_uses_left(grant) && grant.covers(asked)) {
-            return instead(Instead::Grant(grant.id));
-        }
-        if rules.mode == ApprovalMode::Off {
-            return instead(Instead::Exempted("approvals.mode"));
-        }
-        if is_listed(&rules.allowlist, asked.subject, asked.findings) {
-            return instead(Instead::Exempted("command_allowlist"));
-        }
-        match rules.on_ask {
-            OnAsk::Wait => Gate::Ask {
-                findings: asked.findings.to_vec(),
-                digest,
-            },
-            OnAsk::Deny => {
-                let reasons: Vec<&str> = asked.findings.iter().map(|finding| finding.key.as_str()).collect();
-                let why = format!(
-                    "this needs a person's approval ({}) and nobody is there to give it",
-                    reasons.join(", ")
-                );
-                Gate::Refuse {
-                    text: refusal(&why, None),
-                    verdict: "ask",
-                    findings: asked.findings.to_vec(),
-                }
-            }
+        let grant = grants.find(|grant| self.has_uses_left(grant) && grant.covers(asked));
+        let case = flow::Case {
+            text: asked.subject,
+            findings: asked.findings,
+            mode: flow_mode(rules.mode),
+            unattended: rules.on_ask == OnAsk::Deny,
+            allowlist: &rules.allowlist,
+            granted: grant.is_some(),
+            review: None,
+            allow_permanent: rules.allow_permanent,
+        };
+        let ask = |reviewer| Gate::Ask {
+            findings: asked.findings.to_vec(),
+            digest,
+            reviewer,
+        };
+        match (flow::decide(&case), grant) {
+            (flow::Step::Exempt(setting), _) => instead(Instead::Exempted(setting)),
+            (flow::Step::Granted, Some(grant)) => instead(Instead::Grant(grant.id)),
+            (flow::Step::Unattended, _) => unattended(asked.findings),
+            (flow::Step::Review, _) => ask(SMART),
+            _ => ask(HUMAN),
         }
     }
 
@@ -201,11 +207,14 @@ impl Step<'_> {
         });
     }
 
-    fn ask(&mut self, id: CallId, findings: Vec<Finding>, digest: String) {
+    fn ask(&mut self, id: CallId, findings: Vec<Finding>, digest: String, reviewer: &str) {
         let Some(call) = self.state.call(id).cloned() else {
             return;
         };
-        let approval = self.approval(&call, findings, digest);
+        let approval = Approval {
+            reviewer: reviewer.to_owned(),
+            ..self.approval(&call, findings, digest)
+        };
         self.put(&call, approval);
     }
 
@@ -217,10 +226,11 @@ impl Step<'_> {
         let backend = self.state.session.environment.backend.clone();
         let place = self.world.place(self.state.session.cwd.as_deref(), &backend);
         let cwd = place.cwd.to_string_lossy().into_owned();
+        let offer = flow::offer(&findings, rules.allow_permanent);
         let choices = [Choice::Once, Choice::Session, Choice::Always, Choice::Deny];
         let offered = choices
             .into_iter()
-            .filter(|choice| *choice != Choice::Always || rules.allow_permanent);
+            .filter(|choice| *choice != Choice::Always || offer.always);
         let (at, origin) = self.asking();
         Approval {
             id: self.world.id(),
@@ -241,11 +251,12 @@ impl Step<'_> {
             choices: offered.collect(),
             digest,
             requester: self.state.turn.user_id.clone(),
-            reviewer: "human".to_owned(),
+            reviewer: HUMAN.to_owned(),
             requested_at: self.world.now,
             expires_at: self.expiry(),
             on_expiry: rules.on_expiry,
             decision: None,
+            review: None,
         }
     }
 
@@ -312,8 +323,14 @@ impl Step<'_> {
         });
     }
 
-    fn approval_event(&self, kind: EventType, approval: &Approval) -> crate::model::record::NewEvent {
-        let state = json!({"status": approval.status, "decision": approval.decision});
+    pub(super) fn approval_event(&self, kind: EventType, approval: &Approval) -> crate::model::record::NewEvent {
+        let mut state = json!({"status": approval.status, "decision": approval.decision});
+        // A review changes them later.
+        if let (true, Some(fields)) = (approval.kind == ApprovalKind::ToolCall, state.as_object_mut()) {
+            fields.insert("reviewer".to_owned(), json!(approval.reviewer));
+            fields.insert("choices".to_owned(), json!(approval.choices));
+            fields.insert("review".to_owned(), json!(approval.review));
+        }
         self.event(kind, json!({"approval_id": approval.id, "state": state}))
     }
 
@@ -354,11 +371,26 @@ pub(super) fn refusal(why: &str, reason: Option<&str>) -> String {
     text.to_string()
 }
 
-/// Whether `command_allowlist` settles what would be asked: by the text itself,
-/// or by the keys of all findings.
-pub fn is_listed(allowlist: &[String], subject: &str, findings: &[Finding]) -> bool {
-    let covered = |finding: &Finding| allowlist.contains(&finding.key);
-    allowlist.iter().any(|entry| entry == subject.trim()) || (!findings.is_empty() && findings.iter().all(covered))
+/// Nobody is there to ask.
+fn unattended(findings: &[Finding]) -> Gate {
+    let reasons: Vec<&str> = findings.iter().map(|finding| finding.key.as_str()).collect();
+    let why = format!(
+        "this needs a person's approval ({}) and nobody is there to give it",
+        reasons.join(", ")
+    );
+    Gate::Refuse {
+        text: refusal(&why, None),
+        verdict: "ask",
+        findings: findings.to_vec(),
+    }
+}
+
+fn flow_mode(mode: ApprovalMode) -> flow::Mode {
+    match mode {
+        ApprovalMode::Manual => flow::Mode::Manual,
+        ApprovalMode::Smart => flow::Mode::Smart,
+        ApprovalMode::Off => flow::Mode::Off,
+    }
 }
 
 /// One line of at most 200 characters: long enough to tell pending approvals

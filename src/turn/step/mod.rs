@@ -17,6 +17,7 @@ mod gate;
 mod park;
 mod recover;
 mod results;
+mod review;
 mod steer;
 mod takeover;
 #[cfg(test)]
@@ -27,8 +28,8 @@ pub use answer::AnswerIn;
 pub use decide::DecisionIn;
 pub use edit::Edit;
 pub use finish::Partial;
-pub use gate::is_listed;
 pub use park::ClientResult;
+pub use review::ReviewIn;
 
 use serde_json::json;
 

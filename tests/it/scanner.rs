@@ -1,0 +1,93 @@
+//! An external scanner beside the guard's own rules, played by a script.
+
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+
+use crate::harness::client::Client;
+use crate::harness::http::Web;
+use crate::harness::script::terminal;
+use crate::harness::{Place, on_both};
+
+const SCRIPT: &str = r#"#!/bin/sh
+case "$*" in
+*odd*) echo '{"findings": [{"rule_id": "homograph", "severity": "HIGH", "title": "look-alike", "description": "d"}]}'; exit 1;;
+*broken*) exit 7;;
+esac
+exit 0
+"#;
+
+fn install(place: &mut Place, fail_open: bool) {
+    std::fs::create_dir_all(&place.directory).unwrap();
+    let path = place.directory.join("tirith");
+    std::fs::write(&path, SCRIPT).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    place.config.security.tirith_path = path.to_str().unwrap().to_owned();
+    place.config.security.tirith_fail_open = fail_open;
+}
+
+async fn session(client: &Client) -> String {
+    let session = client.post("/v1/sessions", &json!({})).await.expect(201)["id"].clone();
+    format!("/v1/sessions/{}", session.as_str().unwrap())
+}
+
+async fn run(web: &Web, client: &Client, session: &str, command: &str, until: &str) {
+    let mut events = client.stream(web, &format!("{session}/stream")).await;
+    let turn = json!({"input": terminal(command)});
+    client.post(&format!("{session}/turns"), &turn).await.expect(202);
+    events.until(until).await;
+}
+
+async fn pending(client: &Client) -> Value {
+    client.get("/v1/approvals?status=pending").await.expect(200)["data"][0].clone()
+}
+
+async fn decide(client: &Client, choice: &str) -> crate::harness::http::Answer {
+    let id = pending(client).await["id"].clone();
+    let path = format!("/v1/approvals/{}/decision", id.as_str().unwrap());
+    client.post(&path, &json!({"choice": choice})).await
+}
+
+#[test]
+fn what_the_scanner_blocks_is_asked_and_never_allowed_for_good() {
+    on_both(async |mut place| {
+        install(&mut place, true);
+        let web = place.serve().await;
+        let owner = web.owner().await;
+        let session = session(&owner).await;
+        run(&web, &owner, &session, "echo even", "turn.completed").await;
+        run(&web, &owner, &session, "echo broken", "turn.completed").await;
+        run(&web, &owner, &session, "echo odd; rm -rf never-there", "turn.waiting").await;
+        let approval = pending(&owner).await;
+        let keys: Vec<&Value> = approval["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|finding| &finding["key"])
+            .collect();
+        assert_eq!(keys[0], "tirith:homograph");
+        assert!(keys.len() > 1, "{approval}");
+        assert_eq!(approval["choices"], json!(["once", "session", "deny"]));
+        decide(&owner, "always").await.problem(400, "choice_not_offered");
+        decide(&owner, "session").await.expect(200);
+        let mut events = owner.stream(&web, &format!("{session}/stream")).await;
+        events.until("turn.completed").await;
+        // The grant covers what the same scanner says of the next one.
+        run(&web, &owner, &session, "echo odd again", "turn.completed").await;
+        assert_eq!(pending(&owner).await, Value::Null);
+        web.stop().await;
+    });
+}
+
+#[test]
+fn a_scanner_that_fails_closed_asks() {
+    on_both(async |mut place| {
+        install(&mut place, false);
+        let web = place.serve().await;
+        let owner = web.owner().await;
+        let session = session(&owner).await;
+        run(&web, &owner, &session, "echo broken", "turn.waiting").await;
+        assert_eq!(pending(&owner).await["findings"][0]["key"], "tirith:unknown");
+        web.stop().await;
+    });
+}
