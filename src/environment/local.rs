@@ -16,6 +16,7 @@ use super::command::{Attendance, Chunk, Command, EnvironmentError, Finished, Iso
 use super::exec::description::{Confinement, Description, frame};
 use super::probe;
 use super::run::Run;
+use super::spare::Spares;
 use super::workspace::{self, Workspace};
 
 /// What every command may use at most.
@@ -69,6 +70,7 @@ pub struct LocalSettings {
 pub struct Local {
     settings: Arc<LocalSettings>,
     isolation: Arc<Isolation>,
+    spares: Arc<Spares>,
 }
 
 impl Local {
@@ -81,6 +83,7 @@ impl Local {
         let mut local = Self {
             settings: Arc::new(settings),
             isolation: untried,
+            spares: Arc::default(),
         };
         local.isolation = Arc::new(probe::find(&local, choice).await);
         local
@@ -167,11 +170,19 @@ impl Local {
         let began = Instant::now();
         let limit = command.timeout;
         let (description, stdin) = self.describe(mechanism, workspace, command)?;
-        let mut run = Run::start(&self.settings.exec_program, &description.confinement, false)?;
         let frame = frame(&description, stdin.as_deref()).map_err(EnvironmentError::Spawn)?;
-        drop((description, stdin));
-        let ended = run.accompany(&frame, limit, output, &cancel).await?;
-        Ok((ended.finished(began), run.isolation))
+        let (program, confinement) = (&self.settings.exec_program, description.confinement);
+        drop((description.script, stdin));
+        let mut run = self.spares.run(program, &confinement)?;
+        // A trial comes alone; after a command there will be others.
+        let refill = async {
+            if matches!(*self.isolation, Isolation::Working { .. }) {
+                self.spares.refill(program, &confinement);
+            }
+        };
+        // The order goes out first.
+        let (ended, ()) = tokio::join!(run.accompany(&frame, limit, output, &cancel), refill);
+        Ok((ended?.finished(began), run.isolation))
     }
 }
 

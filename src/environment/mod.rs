@@ -18,6 +18,7 @@ mod probe;
 mod remove;
 mod replace;
 mod run;
+mod spare;
 mod terminal;
 mod visible;
 mod workspace;

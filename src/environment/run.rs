@@ -56,6 +56,7 @@ impl Ended {
 }
 
 /// One `exec` process and its three channels.
+#[derive(Debug)]
 pub(super) struct Run {
     process: Child,
     stdout: Stream<ChildStdout>,
@@ -128,6 +129,11 @@ impl Run {
             patience: REPORT_PATIENCE,
             isolation: String::new(),
         })
+    }
+
+    /// Whether the process still waits for its order.
+    pub(super) fn is_there(&mut self) -> bool {
+        matches!(self.process.try_wait(), Ok(None))
     }
 
     /// From the order to the end of the whole tree.
@@ -246,7 +252,8 @@ impl Run {
         drop(self.process.start_kill());
     }
 
-    /// Passes on what is still in the pipes and waits for the process to leave.
+    /// Passes on what is still in the pipes. The process leaves right after its
+    /// report, and the runtime reaps it.
     async fn drain(&mut self, output: &mut (impl FnMut(Chunk) + Send)) {
         let mut deadline = Instant::now() + DRAIN;
         loop {
@@ -262,8 +269,6 @@ impl Run {
             output(chunk);
             deadline = Instant::now() + DRAIN;
         }
-        // It leaves right after its report; if not, the runtime reaps it later.
-        drop(timeout(DRAIN, self.process.wait()).await);
     }
 }
 
@@ -281,6 +286,7 @@ fn wrapped(program: &Path, confinement: &Confinement) -> Result<tokio::process::
 }
 
 /// One of the command's outputs, until it ends.
+#[derive(Debug)]
 struct Stream<R> {
     source: Option<R>,
     buffer: BytesMut,

@@ -6,11 +6,9 @@ use std::os::fd::OwnedFd;
 
 use bytes::Bytes;
 use rustix::fs::{Mode, OFlags, fcntl_setfl, open};
-use rustix::io::Errno;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::mpsc;
 
 /// The original's figures.
@@ -23,9 +21,12 @@ const SIZE: Winsize = Winsize {
 /// As much as the kernel holds of a terminal's output.
 const READ_BYTES: usize = 4096;
 
-/// The server's side.
+/// The server's side. To the runtime it is a pipe in each direction: it waits for
+/// readiness, reads and writes, which is all that is done here.
+#[derive(Debug)]
 pub(super) struct Terminal {
-    file: AsyncFd<OwnedFd>,
+    output: Receiver,
+    input: Sender,
 }
 
 /// Both sides of a new terminal.
@@ -37,24 +38,26 @@ pub(super) fn pair() -> io::Result<(Terminal, OwnedFd)> {
     let theirs = open(&name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
     tcsetwinsize(&ours, SIZE)?;
     fcntl_setfl(&ours, OFlags::RDWR | OFlags::NONBLOCK)?;
-    let file = AsyncFd::register(ours)?;
-    Ok((Terminal { file }, theirs))
+    let input = Sender::from_owned_fd_unchecked(ours.try_clone()?)?;
+    let output = Receiver::from_owned_fd_unchecked(ours)?;
+    Ok((Terminal { output, input }, theirs))
 }
 
 /// The next output; nothing at the end, and where there is no terminal.
 pub(super) async fn next(terminal: &Option<Terminal>) -> Option<Bytes> {
-    let file = &terminal.as_ref()?.file;
+    let output = &terminal.as_ref()?.output;
     let mut buffer = vec![0; READ_BYTES];
-    let read = file
-        .async_io(Interest::READABLE, |file| Ok(rustix::io::read(file, &mut buffer)?))
-        .await;
-    match read {
-        Ok(bytes) if 0 < bytes => {
-            buffer.truncate(bytes);
-            Some(Bytes::from(buffer))
+    loop {
+        output.readable().await.ok()?;
+        match output.try_read(&mut buffer) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Ok(bytes) if 0 < bytes => {
+                buffer.truncate(bytes);
+                return Some(Bytes::from(buffer));
+            }
+            // The other side is closed, which this kernel tells by an error.
+            _ => return None,
         }
-        // The other side is closed, which this kernel tells by an error.
-        _ => None,
     }
 }
 
@@ -70,12 +73,13 @@ pub(super) async fn typed(from: &mut Option<mpsc::Receiver<Bytes>>) -> Option<By
 /// How much of it was taken; all where nobody will read it.
 pub(super) async fn send(terminal: &Option<Terminal>, bytes: &Bytes) -> usize {
     let Some(terminal) = terminal else { return bytes.len() };
-    let written = terminal
-        .file
-        .async_io(Interest::WRITABLE, |file| match rustix::io::write(file, bytes) {
-            Err(Errno::AGAIN) => Err(io::ErrorKind::WouldBlock.into()),
-            other => Ok(other?),
-        })
-        .await;
-    written.unwrap_or(bytes.len())
+    loop {
+        if terminal.input.writable().await.is_err() {
+            return bytes.len();
+        }
+        match terminal.input.try_write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            written => return written.unwrap_or(bytes.len()),
+        }
+    }
 }

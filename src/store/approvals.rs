@@ -47,8 +47,7 @@ impl Rows<'_> {
             approval.origin.map(|origin| origin.session_id).into(),
             approval.origin.map(|origin| origin.turn_id).into(),
         ];
-        self.conn.execute(SQL, &args).await?;
-        Ok(())
+        self.conn.later(SQL, &args).await
     }
 
     /// Settles a pending approval; `Lost` when it is not pending any more. An

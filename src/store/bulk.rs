@@ -148,8 +148,7 @@ impl Rows<'_> {
             Arg::from(&session.user_id),
             Arg::json(rows)?,
         ];
-        self.conn.execute(sql, &args).await?;
-        Ok(())
+        self.conn.later(sql, &args).await
     }
 }
 

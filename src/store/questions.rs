@@ -28,8 +28,7 @@ impl Rows<'_> {
             question.expires_at.into(),
             Arg::opt_json(question.answer.as_ref())?,
         ];
-        self.conn.execute(SQL, &args).await?;
-        Ok(())
+        self.conn.later(SQL, &args).await
     }
 
     /// Settles a pending question; `Lost` when it is not pending any more.

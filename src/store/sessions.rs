@@ -1,9 +1,9 @@
-//! Session rows. Locking a session is updating its row: whoever appends events
-//! does that first, so that commit order is the order of event numbers.
+//! Session rows. Whoever appends events locks the session's row first, so that
+//! commit order is the order of event numbers.
 
 use super::notices::{Change, Notice};
 use super::scope::Rows;
-use super::{Arg, News, Row, StoreError};
+use super::{Arg, News, Row, StoreError, dialect};
 use crate::base::Timestamp;
 use crate::model::client_tool::ClientTool;
 use crate::model::id::SessionId;
@@ -90,30 +90,18 @@ impl Rows<'_> {
     /// Locks a session for this transaction and reads its state. Absent,
     /// foreign and deleted sessions are `None`.
     pub async fn lock_session(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
-        const SQL: &str = "
-            update session set head_seq = head_seq
-            where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null
-            returning session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
-                tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd, node_id,
-                deleted_at, lineage";
-        self.locked(SQL, id).await
+        let locked = self.lock_session_even_deleted(id).await?;
+        Ok(locked.filter(|session| session.deleted_at.is_none()))
     }
 
     /// As [`Rows::lock_session`], but a deleted session counts: its running turn
     /// still has to end.
     pub async fn lock_session_even_deleted(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
-        const SQL: &str = "
-            update session set head_seq = head_seq
-            where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)
-            returning session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
-                tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd, node_id,
-                deleted_at, lineage";
-        self.locked(SQL, id).await
-    }
-
-    async fn locked(&mut self, sql: &'static str, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
         let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
-        let row = self.conn.row(sql, &args).await?;
+        let row = self
+            .conn
+            .row(dialect::session_under_lock(self.conn.dialect()), &args)
+            .await?;
         row.map(|row| self.record(&row)).transpose()
     }
 
@@ -182,8 +170,7 @@ impl Rows<'_> {
             Arg::from(&writes.seen_files),
             Arg::from(&writes.memory_block),
         ];
-        self.conn.execute(SQL, &args).await?;
-        Ok(())
+        self.conn.later(SQL, &args).await
     }
 
     /// Changes what a client may change; call under the lock. What changes in

@@ -1,6 +1,7 @@
 //! Carrying out what pure code decided: one [`Writes`] becomes a few statements
 //! under the session's lock. Here, and only here, events get their numbers.
 
+use super::fresh::Fresh;
 use super::notices::Notice;
 use super::scope::Rows;
 use super::{News, StoreError};
@@ -20,16 +21,21 @@ impl Rows<'_> {
     ) -> Result<i64, StoreError> {
         let first = session.head_seq + 1;
         session.head_seq += i64::try_from(writes.events.len()).unwrap_or(0);
+        let mut turns = Vec::with_capacity(writes.new_turns.len() + writes.turns.len());
         for turn in &writes.new_turns {
             let mut turn = turn.clone();
             turn.first_seq = seq_of(&writes.events, first, turn.turn_id, |_| true).unwrap_or(first);
             self.add_turn(&turn).await?;
+            turns.push(turn);
         }
         for turn in &writes.turns {
-            self.write_turn(&ended(turn, &writes.events, first)).await?;
+            let turn = ended(turn, &writes.events, first);
+            self.write_turn(&turn).await?;
+            turns.push(turn);
         }
         for turn in &writes.edited_turns {
             self.edit_turn(turn).await?;
+            turns.push(turn.clone());
         }
         self.add_messages(session, &writes.messages).await?;
         self.index_messages(session, &writes.messages).await?;
@@ -64,6 +70,12 @@ impl Rows<'_> {
             true => News::Other,
             false => News::Events(session.head_seq),
         };
+        if self.conn.is_heard(session.session_id) && !writes.events.is_empty() {
+            let fresh = Fresh::of(session.session_id, writes, turns, (first, at));
+            fresh
+                .into_iter()
+                .for_each(|fresh| self.conn.lay_out(session.session_id, fresh));
+        }
         self.conn.ring(session.session_id, news);
         // Lists leave delegated work out, and so do their streams.
         if session.lineage.is_none()

@@ -24,6 +24,7 @@ pub mod park;
 pub mod processes;
 pub mod registry;
 pub mod schema;
+mod session_search;
 pub mod session_tools;
 mod terminal;
 #[cfg(test)]
@@ -45,6 +46,7 @@ use crate::guard::Finding;
 use crate::live::hub::Pen;
 use crate::model::call::{Effect, Execution, Footprint};
 use crate::model::id::{CallId, SessionId, TenantId};
+use crate::store::Scope;
 
 pub use host::{Host, HostError, HostSettings};
 
@@ -157,6 +159,8 @@ pub struct Call {
     pub todo: String,
     /// What the session has seen of files, as [`file_views`] stores it.
     pub seen_files: String,
+    /// What is stored of the user; `None` where a tool is tried without a store.
+    pub records: Option<Scope>,
     pub pen: Pen,
     pub cancel: CancellationToken,
     pub clock: Clock,

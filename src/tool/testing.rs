@@ -80,6 +80,7 @@ impl Bench {
             cwd: self.root(),
             todo: "[]".to_owned(),
             seen_files: self.seen_files(),
+            records: None,
             pen,
             cancel: CancellationToken::new(),
             clock: self.clock.clone(),

@@ -152,6 +152,7 @@ impl InFlight {
                 cwd: standing(&scene.workspace, cwd).to_owned(),
                 todo: owned.state.session.todo.clone(),
                 seen_files: owned.state.session.seen_files.clone(),
+                records: Some(owned.scope.clone().of_user(owned.state.session.user_id.clone())),
                 pen: owned.drafts.pen(),
                 cancel: self.cancel.child_token(),
                 clock: engine.clock().clone(),

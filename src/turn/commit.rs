@@ -68,6 +68,7 @@ pub(super) async fn load(rows: &mut Rows<'_>, session: SessionRecord, turn: Turn
         risen,
         questions,
         budgets: Vec::new(),
+        queue_is_empty: false,
         memories: Memories::default(),
     })
 }
@@ -115,6 +116,10 @@ async fn carried(
     let mut asked = writes.new_approvals.iter().map(|approval| approval.expires_at);
     let mut questions = writes.new_questions.iter().map(|question| question.expires_at);
     let due = asked.any(|at| at.is_some()) || questions.any(|at| at.is_some());
+    // The owner's fence is the step in the row, which it raises by writing it.
+    if pen.is_some() && !writes.turns.iter().any(|turn| turn.turn_id == state.turn.turn_id) {
+        writes.turns.push(state.turn.clone());
+    }
     let risen = kin::risen(&state, &mut writes);
     let first_seq = rows.apply(&mut state.session, &writes, now).await?;
     if let Some(pen) = pen {
@@ -242,6 +247,7 @@ async fn promote(
     let released = released(&state.turn, &mut writes.new_turns).next().cloned();
     let head = match released {
         Some(head) => Some(head),
+        None if state.queue_is_empty => None,
         None => rows.queue_head(state.session.session_id).await?,
     };
     let Some(head) = head else { return Ok(None) };

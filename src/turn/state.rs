@@ -28,6 +28,9 @@ pub struct State {
     pub questions: Vec<Question>,
     /// How far the turn's budgets are used, as of the transaction that decides.
     pub budgets: Vec<Budget>,
+    /// Nothing waited behind this turn when the log ended where the session says;
+    /// `false` says nothing.
+    pub queue_is_empty: bool,
     /// What is remembered of the user; only where something is made of it.
     pub memories: Memories,
 }
@@ -43,6 +46,7 @@ impl State {
             risen: Vec::new(),
             questions: Vec::new(),
             budgets: Vec::new(),
+            queue_is_empty: false,
             memories: Memories::default(),
         }
     }

@@ -82,6 +82,7 @@ impl Bench {
             cwd: self.cwd.clone(),
             todo: "[]".to_owned(),
             seen_files: self.seen_files(),
+            records: None,
             pen: self.writer.pen(),
             cancel: CancellationToken::new(),
             clock: self.clock.clone(),

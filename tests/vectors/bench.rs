@@ -74,6 +74,7 @@ impl Bench {
             cwd: self.root(),
             todo: "[]".to_owned(),
             seen_files: String::new(),
+            records: None,
             pen,
             cancel: CancellationToken::new(),
             clock: self.clock.clone(),

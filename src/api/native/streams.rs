@@ -22,7 +22,7 @@ use crate::live::cursor::Cursor;
 use crate::live::follow::{Follow, Follower, Shown};
 use crate::model::event::Event;
 use crate::model::id::{SessionId, TurnId};
-use crate::store;
+use crate::store::{self, BellReceiver};
 
 use super::stream_filter::{self, Deltas};
 
@@ -84,11 +84,11 @@ fn within(cursor: Cursor, head_seq: i64) -> Result<Cursor, Failure> {
     Ok(cursor)
 }
 
-/// What a new turn's maker follows.
+/// What a new turn's maker follows, who listened before it was made.
 pub(super) fn of_new_turn(
     state: &ApiState,
     scope: store::Scope,
-    (session, turn): (SessionId, TurnId),
+    (bell, turn): (BellReceiver, TurnId),
     first_seq: i64,
     shown: Shown,
 ) -> Follower {
@@ -96,7 +96,8 @@ pub(super) fn of_new_turn(
         seq: first_seq - 1,
         d: 0,
     };
-    follow(state, scope, (session, Some(turn)), cursor, shown)
+    let follow = what(state, scope, (bell.session(), Some(turn)), cursor, shown);
+    follow.start_with(bell, state.clock().clone())
 }
 
 fn follow(
@@ -106,7 +107,17 @@ fn follow(
     cursor: Cursor,
     shown: Shown,
 ) -> Follower {
-    let follow = Follow {
+    what(state, scope, (session, turn), cursor, shown).start(state.clock().clone())
+}
+
+fn what(
+    state: &ApiState,
+    scope: store::Scope,
+    (session, turn): (SessionId, Option<TurnId>),
+    cursor: Cursor,
+    shown: Shown,
+) -> Follow {
+    Follow {
         scope,
         hub: state.engine.hub().clone(),
         session,
@@ -114,8 +125,7 @@ fn follow(
         cursor,
         shown,
         heartbeat: state.heartbeat,
-    };
-    follow.start(state.clock().clone())
+    }
 }
 
 /// Follow a session: its events after the cursor, from the first where there is

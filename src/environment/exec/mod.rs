@@ -95,6 +95,7 @@ fn supervise(server: &mut UnixStream) -> Result<(), String> {
     if description.terminal {
         hand_over(started.pid);
     }
+    let_outputs_go();
     let (sender, happenings) = tree::channel();
     tree::reap(started.pid, sender.clone());
     watch(orders, sender);
@@ -118,6 +119,16 @@ fn supervise(server: &mut UnixStream) -> Result<(), String> {
 fn hand_over(shell: Pid) {
     let _ = tcsetpgrp(io::stdout(), shell);
     let _ = kill_process_group(shell, Signal::CONT);
+}
+
+/// Leaves the outputs to the command alone, so that they end with it and not
+/// with this process.
+fn let_outputs_go() {
+    if let Ok(null) = fs::File::options().write(true).open("/dev/null") {
+        // One that stays open ends with this process, as well.
+        let _ = nix::unistd::dup2_stdout(&null);
+        let _ = nix::unistd::dup2_stderr(&null);
+    }
 }
 
 /// Starts the shell on a thread of its own that puts the walls up first. The

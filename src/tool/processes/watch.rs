@@ -267,7 +267,7 @@ mod tests {
         let (mut watch, mut breaker) = (watch(), Breaker::default());
         let told = watch.take(&"ERROR\n".repeat(100), at(0), &mut breaker);
         assert_eq!(matched(&told), [("ERROR", 20, 0)]);
-        let told = super::shown(&["x".repeat(5_000), "y".to_owned()]);
+        let told = shown(&["x".repeat(5_000), "y".to_owned()]);
         assert_eq!(told.iter().map(String::len).collect::<Vec<_>>(), [2_000]);
     }
 }

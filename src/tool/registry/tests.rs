@@ -163,7 +163,10 @@ async fn a_turns_selection_stands_in_place_of_the_sessions() {
         let tools = registry.select(selection, &bench.host).unwrap();
         tools.names().into_iter().map(str::to_owned).collect()
     };
-    assert_eq!(offered(&selection), ["patch", "read_file", "search_files", "write_file"]);
+    assert_eq!(
+        offered(&selection),
+        ["patch", "read_file", "search_files", "write_file"]
+    );
     selection.turn = Some(&turn);
     assert_eq!(offered(&selection), ["todo"]);
 }

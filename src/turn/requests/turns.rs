@@ -78,7 +78,11 @@ impl Engine {
                     Ok(slot) => slot,
                     Err(full) => return Ok(Err(EngineError::Refused(full))),
                 };
-                let state = State::fresh(session, turn);
+                // Behind no active turn nothing waits.
+                let state = State {
+                    queue_is_empty: true,
+                    ..State::fresh(session, turn)
+                };
                 let carried =
                     commit::carry_out_callless(&mut rows, &engine, state, None, |step| step.begin_new()).await?;
                 rows.remember(&id).await?;

@@ -158,6 +158,7 @@ impl Game {
             risen: Vec::new(),
             questions: Vec::new(),
             budgets: Vec::new(),
+            queue_is_empty: false,
             memories: crate::model::memory::Memories::default(),
         };
         let mut game = Self {

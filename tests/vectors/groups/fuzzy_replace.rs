@@ -11,16 +11,23 @@ pub fn judge(case: &Case) -> Result<(), String> {
     if case.check(got["content"].clone()).is_ok() {
         return Ok(());
     }
-    case.check_by(got, |expected, got| match (expected["error"].is_null(), got["error"].is_null()) {
-        (true, false) => Relation::Stricter,
-        (false, true) => Relation::Looser,
-        _ => Relation::Unrelated,
+    case.check_by(got, |expected, got| {
+        match (expected["error"].is_null(), got["error"].is_null()) {
+            (true, false) => Relation::Stricter,
+            (false, true) => Relation::Looser,
+            _ => Relation::Unrelated,
+        }
     })
 }
 
 fn answer(case: &Case) -> Value {
     let all = case.input["replace_all"] == true;
-    match replace(case.text("content"), case.text("old_string"), case.text("new_string"), all) {
+    match replace(
+        case.text("content"),
+        case.text("old_string"),
+        case.text("new_string"),
+        all,
+    ) {
         Ok(done) => {
             json!({"content": done.content, "count": done.count, "strategy": done.strategy.name(), "error": null})
         }

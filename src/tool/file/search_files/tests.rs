@@ -249,7 +249,14 @@ async fn hostile_trees_are_searched_in_bounds() {
         0,
     )
     .unwrap();
-    rustix::fs::mknodat(rustix::fs::CWD, root.join("socket"), rustix::fs::FileType::Socket, 0o600.into(), 0).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        root.join("socket"),
+        rustix::fs::FileType::Socket,
+        0o600.into(),
+        0,
+    )
+    .unwrap();
     let odd = std::ffi::OsString::from_vec(b"odd-\xff.txt".to_vec());
     fs::write(root.join(odd), "needle\n").unwrap();
     fs::write(
