@@ -5,6 +5,7 @@
 //! command positions only, so text that is data stays data.
 
 mod call;
+pub mod cron_prompt;
 pub mod file_access;
 mod foreign;
 pub mod globs;

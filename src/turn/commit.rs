@@ -30,7 +30,7 @@ pub(super) struct Carried {
     pub kin: Vec<State>,
     /// The number of the first event.
     pub first_seq: i64,
-    /// An approval that expires may have been asked.
+    /// Something that expires may have been asked, or a job was changed.
     pub due: bool,
 }
 
@@ -40,6 +40,7 @@ impl Carried {
     pub(super) fn wake(&self, engine: &Engine) {
         if self.due {
             engine.nudges().due.notify_one();
+            engine.nudges().jobs.notify_one();
         }
         // Where the end was not an owner's, nobody else says that it can go.
         if self.state.session.deleted_at.is_some() && self.state.session.active_turn_id.is_none() {
@@ -69,6 +70,7 @@ pub(super) async fn load(rows: &mut Rows<'_>, session: SessionRecord, turn: Turn
         questions,
         budgets: Vec::new(),
         queue_is_empty: false,
+        jobs: Vec::new(),
         memories: Memories::default(),
     })
 }
@@ -115,7 +117,8 @@ async fn carried(
     }
     let mut asked = writes.new_approvals.iter().map(|approval| approval.expires_at);
     let mut questions = writes.new_questions.iter().map(|question| question.expires_at);
-    let due = asked.any(|at| at.is_some()) || questions.any(|at| at.is_some());
+    let scheduled = !writes.jobs.is_empty();
+    let due = scheduled || asked.any(|at| at.is_some()) || questions.any(|at| at.is_some());
     // The owner's fence is the step in the row, which it raises by writing it.
     if pen.is_some() && !writes.turns.iter().any(|turn| turn.turn_id == state.turn.turn_id) {
         writes.turns.push(state.turn.clone());

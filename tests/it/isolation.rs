@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use hermes_server::model::id::{ApprovalId, CallId, GrantId, KeyId, QuestionId, SessionId, TurnId};
+use hermes_server::model::id::{ApprovalId, CallId, GrantId, JobId, KeyId, QuestionId, SessionId, TurnId};
 use hermes_server::model::principal::Scope;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -60,6 +60,8 @@ impl World {
         let mut waits = waits["required_actions"].as_array().unwrap().iter();
         let call = waits.find(|action| action["type"] == "client_tool").unwrap()["id"].clone();
         let question = question_asked(web, owner).await;
+        let job = json!({"prompt": format!("/say {SECRET}"), "schedule": "every 1d"});
+        let job = owner.post("/v1/jobs", &job).await.expect(201)["id"].clone();
         let key = json!({"name": SECRET, "scopes": ["sessions:read"]});
         let key = owner.post("/v1/keys", &key).await.expect(201)["id"]
             .as_str()
@@ -74,6 +76,7 @@ impl World {
                 ("key", key),
                 ("call", call.as_str().unwrap().to_owned()),
                 ("qst", question),
+                ("job", job.as_str().unwrap().to_owned()),
             ]),
             secret: SECRET,
         }
@@ -124,6 +127,7 @@ fn unknown(web: &Web) -> Ids {
         ("key", KeyId::new(clock).to_string()),
         ("call", CallId::new(clock).to_string()),
         ("qst", QuestionId::new(clock).to_string()),
+        ("job", JobId::new(clock).to_string()),
     ])
 }
 

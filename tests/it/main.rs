@@ -29,6 +29,7 @@ mod floors;
 mod harness;
 mod http;
 mod isolation;
+mod jobs;
 mod leases;
 mod limits;
 mod memory;

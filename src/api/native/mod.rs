@@ -14,6 +14,7 @@ mod grants;
 mod guard;
 mod health;
 mod history;
+mod jobs;
 mod keys;
 mod listing;
 mod models;
@@ -50,6 +51,7 @@ pub(super) fn routes() -> Surface {
         .merge(questions::routes())
         .merge(tool_results::routes())
         .merge(grants::routes())
+        .merge(jobs::routes())
         .merge(usage::routes())
         .merge(keys::routes())
         .merge(audit::routes())

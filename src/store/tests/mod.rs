@@ -2,8 +2,10 @@
 
 mod audit;
 mod bell;
+mod children;
 mod commits;
 mod failures;
+mod jobs;
 mod once;
 mod opening;
 mod owners;

@@ -17,6 +17,7 @@ pub(super) async fn browse(rows: &mut Rows<'_>, here: SessionId, limit: usize) -
         status: None,
         archived: Archived::All,
         metadata: Default::default(),
+        root: None,
     };
     let own = rows.first_of_line(here).await?;
     let mut results = Vec::new();

@@ -11,6 +11,7 @@ mod budgets;
 mod conditions;
 mod fork;
 mod import;
+mod jobs;
 mod questions;
 mod queue;
 mod sessions;
@@ -24,6 +25,7 @@ pub(in crate::turn) use turns::stop;
 pub use batch::{BatchOutcome, BatchRequest};
 pub use fork::{ForkPoint, ForkSession};
 pub use import::ImportSession;
+pub use jobs::JobChange;
 
 use super::commit::Carried;
 use super::engine::Engine;

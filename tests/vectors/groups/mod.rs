@@ -5,6 +5,7 @@ mod approval_bypass;
 mod args_repair;
 mod budget;
 mod coercion;
+mod cron_prompt;
 mod error_sanitise;
 mod file_access;
 mod fuzzy_replace;
@@ -12,6 +13,7 @@ mod memory;
 mod name_repair;
 mod parallel_segments;
 mod redaction;
+mod schedule;
 mod terminal_helpers;
 mod threat_scan;
 mod todo;
@@ -29,6 +31,7 @@ pub const TABLE: &[(&str, Judge)] = &[
     ("args_repair", args_repair::judge),
     ("budget", budget::judge),
     ("coercion", coercion::judge),
+    ("cron_prompt", cron_prompt::judge),
     ("error_sanitise", error_sanitise::judge),
     ("file_access", file_access::judge),
     ("fuzzy_replace", fuzzy_replace::judge),
@@ -36,6 +39,7 @@ pub const TABLE: &[(&str, Judge)] = &[
     ("name_repair", name_repair::judge),
     ("parallel_segments", parallel_segments::judge),
     ("redaction", redaction::judge),
+    ("schedule", schedule::judge),
     ("terminal_helpers", terminal_helpers::judge),
     ("threat_scan", threat_scan::judge),
     ("todo", todo::judge),
