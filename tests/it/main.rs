@@ -36,6 +36,7 @@ mod memory;
 mod migrations;
 mod openapi;
 mod parked;
+mod policies;
 mod promises;
 mod races;
 mod recovery;

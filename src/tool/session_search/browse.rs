@@ -13,11 +13,11 @@ const LOOKED_AT: u32 = 50;
 
 pub(super) async fn browse(rows: &mut Rows<'_>, here: SessionId, limit: usize) -> Result<Value, StoreError> {
     let filter = SessionFilter {
+        root: None,
         external_id: None,
         status: None,
         archived: Archived::All,
         metadata: Default::default(),
-        root: None,
     };
     let own = rows.first_of_line(here).await?;
     let mut results = Vec::new();

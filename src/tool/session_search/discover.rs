@@ -85,7 +85,9 @@ async fn hits(rows: &mut Rows<'_>, wanted: &Wanted<'_>) -> Result<Vec<SearchHit>
 
 async fn result(rows: &mut Rows<'_>, hit: &SearchHit) -> Result<Option<Value>, StoreError> {
     let id = hit.session_id;
-    let Some(session) = rows.session(id).await? else {
+    // Delegated work is told where it was delegated.
+    let session = rows.session(id).await?.filter(|session| session.lineage.is_none());
+    let Some(session) = session else {
         return Ok(None);
     };
     let place = match hit.message_id {

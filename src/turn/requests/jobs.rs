@@ -50,7 +50,7 @@ impl Engine {
     pub async fn create_job(&self, scope: &Scope, user: &str, new: NewJob) -> Verdict<Job> {
         let now = self.clock().now();
         let job = Job::new(JobId::new(self.clock()), user, new, now).map_err(refused)?;
-        self.are_toolsets(job.task.toolsets.as_deref())?;
+        self.are_toolsets(scope.tenant(), job.task.toolsets.as_deref())?;
         let made = scope.write("create_job", move |mut rows| {
             Box::pin(async move {
                 if let Some(earlier) = earlier(&mut rows).await? {
@@ -71,7 +71,7 @@ impl Engine {
 
     pub async fn change_job(&self, scope: &Scope, id: JobId, change: JobChange) -> Verdict<Job> {
         if let JobChange::Update(changes) = &change {
-            self.are_toolsets(changes.toolsets.as_ref().and_then(Option::as_deref))?;
+            self.are_toolsets(scope.tenant(), changes.toolsets.as_ref().and_then(Option::as_deref))?;
         }
         let now = self.clock().now();
         let changed = scope.write("change_job", move |mut rows| {
@@ -155,8 +155,9 @@ impl Engine {
     }
 
     /// Toolsets that are there.
-    fn are_toolsets(&self, names: Option<&[String]>) -> Verdict<()> {
-        let known = self.registry().catalog();
+    fn are_toolsets(&self, tenant: TenantId, names: Option<&[String]>) -> Verdict<()> {
+        let registry = self.registry(tenant);
+        let known = registry.catalog();
         let unknown = names.unwrap_or_default().iter().find(|name| known.info(name).is_none());
         match unknown {
             Some(name) => {

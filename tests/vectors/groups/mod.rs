@@ -9,6 +9,7 @@ mod cron_prompt;
 mod error_sanitise;
 mod file_access;
 mod fuzzy_replace;
+mod guardrail;
 mod memory;
 mod name_repair;
 mod parallel_segments;
@@ -35,6 +36,7 @@ pub const TABLE: &[(&str, Judge)] = &[
     ("error_sanitise", error_sanitise::judge),
     ("file_access", file_access::judge),
     ("fuzzy_replace", fuzzy_replace::judge),
+    ("guardrail", guardrail::judge),
     ("memory", memory::judge),
     ("name_repair", name_repair::judge),
     ("parallel_segments", parallel_segments::judge),
