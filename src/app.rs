@@ -315,6 +315,8 @@ fn settings(config: &Config) -> Settings {
             timeout: config.delegation.child_timeout,
             model: config.delegation.model.clone(),
         },
+        jobs_approve: config.approvals.cron_mode == crate::config::CronMode::Approve,
+        job_toolsets: config.platform_toolsets.api_server.clone(),
         guardrail: config.guardrails,
         prices: config.usage.prices.clone(),
         currency: config.usage.currency.clone(),

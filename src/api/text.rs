@@ -14,6 +14,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue};
 
 use crate::live::follow::Follower;
+use crate::model::call::Execution;
 use crate::model::event::EventBody;
 use crate::model::id::MessageId;
 use crate::model::message::{Role, text_of};
@@ -177,6 +178,18 @@ impl Said {
             EventBody::TurnResumed(_) | EventBody::ModelRetrying(_) if self.open => {
                 (self.message, self.open) = (None, false);
                 Piece::Text(self.line("[this broke off; what follows begins again]"))
+            }
+            EventBody::QuestionAsked(data) => {
+                let id = data.question.id;
+                let question = data.question.question.replace(char::is_control, " ");
+                Piece::Text(self.line(&format!("[question {id}: {question}; POST /v1/questions/{id}/answer]")))
+            }
+            EventBody::ToolCallStarted(data) if data.tool_call.execution == Execution::Client => {
+                let call = &data.tool_call;
+                Piece::Text(self.line(&format!(
+                    "[{} waits for its result, {}: POST …/tool-results]",
+                    call.name, call.id
+                )))
             }
             EventBody::ApprovalRequested(data) => {
                 let approval = &data.approval;

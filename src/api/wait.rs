@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use crate::model::approval::{Approval, ApprovalStatus};
 use crate::model::id::{SessionId, TurnId};
 use crate::model::message::Message;
+use crate::model::session::RequiredAction;
 use crate::model::turn::{Turn, TurnStatus};
 use crate::store::Scope;
 
@@ -23,6 +24,11 @@ pub(super) struct TurnOutcome {
     pub message: Option<Message>,
     /// Pending ones: the turn goes on when they are answered.
     pub approvals: Vec<Approval>,
+    /// All that the turn waits for: these, questions, and calls that the client
+    /// carries out.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub required_actions: Vec<RequiredAction>,
 }
 
 /// What was there when the wait ended.
@@ -45,7 +51,9 @@ pub(super) async fn at_rest(
     tokio::pin!(deadline);
     loop {
         let outcome = outcome(scope, session, turn).await?;
-        if outcome.turn.status.is_terminal() || outcome.turn.status == TurnStatus::Waiting {
+        // What waits for delegated work waits for nobody outside.
+        let asks = outcome.turn.status == TurnStatus::Waiting && !outcome.required_actions.is_empty();
+        if outcome.turn.status.is_terminal() || asks {
             return Ok(Waited::AtRest(Box::new(outcome)));
         }
         // A store that is away rings nothing: whoever waits hears of it here.
@@ -68,18 +76,21 @@ async fn outcome(scope: &Scope, session: SessionId, turn: TurnId) -> Result<Turn
             let Some(record) = rows.turn(session, turn).await? else {
                 return Ok(None);
             };
-            let (mut message, mut approvals) = (None, Vec::new());
+            let (mut message, mut approvals, mut required_actions) = (None, Vec::new(), Vec::new());
             if record.status.is_terminal() {
                 message = rows.last_answer(session, turn).await?;
             } else if record.status == TurnStatus::Waiting {
                 approvals = rows.approvals_of_turn(turn).await?;
                 approvals.retain(|approval| approval.status == ApprovalStatus::Pending);
+                let waits = rows.required_actions(session, session).await?;
+                required_actions = waits.into_iter().map(|(_, action)| action).collect();
             }
             let turn = record.view();
             Ok(Some(TurnOutcome {
                 turn,
                 message,
                 approvals,
+                required_actions,
             }))
         })
     });

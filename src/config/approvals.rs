@@ -21,6 +21,7 @@ pub struct Approvals {
     pub on_expiry: OnExpiry,
     pub on_ask: OnAsk,
     pub recovery: Recovery,
+    pub cron_mode: CronMode,
     /// `always` may be offered.
     pub allow_permanent: bool,
     /// Commands that are refused in every mode: literal text or globs.
@@ -63,6 +64,15 @@ pub enum Recovery {
     Ask,
 }
 
+/// What runs of jobs do where they would have to ask: nobody is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CronMode {
+    /// The call is refused.
+    Deny,
+    /// It runs; the floor and the deny list still hold.
+    Approve,
+}
+
 impl Approvals {
     pub(super) fn read(section: &mut Section<'_>) -> Self {
         section.ignore(original::APPROVALS);
@@ -81,6 +91,11 @@ impl Approvals {
                 "recovery",
                 &[("tell", Recovery::Tell), ("ask", Recovery::Ask)],
                 Recovery::Tell,
+            ),
+            cron_mode: section.choice(
+                "cron_mode",
+                &[("deny", CronMode::Deny), ("approve", CronMode::Approve)],
+                CronMode::Deny,
             ),
             allow_permanent: section.flag("allow_permanent", true),
             deny: section.texts("deny"),

@@ -36,7 +36,7 @@ mod yaml;
 mod tests;
 
 pub use agent::Agent;
-pub use approvals::{Approvals, Mode, OnAsk, OnExpiry, Recovery};
+pub use approvals::{Approvals, CronMode, Mode, OnAsk, OnExpiry, Recovery};
 pub use auth::{Auth, Jwt};
 pub use delegation::Delegation;
 pub use error::{ConfigError, Problem};

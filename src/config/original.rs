@@ -42,12 +42,7 @@ pub(super) const DELEGATION: &[&str] = &[
     "subagent_auto_approve",
 ];
 
-pub(super) const APPROVALS: &[&str] = &[
-    "cron_mode",
-    "destructive_slash_confirm",
-    "gateway_timeout",
-    "mcp_reload_confirm",
-];
+pub(super) const APPROVALS: &[&str] = &["destructive_slash_confirm", "gateway_timeout", "mcp_reload_confirm"];
 
 pub(super) const SECURITY: &[&str] = &[
     "allow_private_urls",

@@ -250,7 +250,6 @@ mcp_servers: {}
             "_config_version",
             "agent.personalities",
             "agent.reasoning_effort",
-            "approvals.cron_mode",
             "mcp_servers",
             "model.base_url",
             "model.provider",

@@ -7,6 +7,7 @@
 #[cfg(any(test, fuzzing))] // cargo-fuzz sets the latter
 pub mod border;
 mod call;
+pub mod cron_prompt;
 pub mod file_access;
 pub mod flow;
 mod foreign;

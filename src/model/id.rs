@@ -20,6 +20,10 @@ pub mod kinds {
     #[derive(Debug)]
     pub struct Question;
     #[derive(Debug)]
+    pub struct Job;
+    #[derive(Debug)]
+    pub struct JobRun;
+    #[derive(Debug)]
     pub struct Grant;
     #[derive(Debug)]
     pub struct Key;
@@ -58,6 +62,12 @@ impl Kind for kinds::Approval {
 impl Kind for kinds::Question {
     const PREFIX: &'static str = "qst";
 }
+impl Kind for kinds::Job {
+    const PREFIX: &'static str = "job";
+}
+impl Kind for kinds::JobRun {
+    const PREFIX: &'static str = "jrun";
+}
 impl Kind for kinds::Grant {
     const PREFIX: &'static str = "grant";
 }
@@ -90,6 +100,8 @@ pub type MessageId = Id<kinds::Message>;
 pub type CallId = Id<kinds::Call>;
 pub type ApprovalId = Id<kinds::Approval>;
 pub type QuestionId = Id<kinds::Question>;
+pub type JobId = Id<kinds::Job>;
+pub type JobRunId = Id<kinds::JobRun>;
 pub type GrantId = Id<kinds::Grant>;
 pub type KeyId = Id<kinds::Key>;
 /// One run of the server.

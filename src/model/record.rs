@@ -13,7 +13,10 @@ use super::client_tool::ClientTool;
 use super::event::EventType;
 use super::grant::{Grant, GrantUse};
 use super::guardrail::Guardrail;
-use super::id::{ApprovalId, CallId, KeyId, MessageId, NodeId, ProcessId, QuestionId, SessionId, TenantId, TurnId};
+use super::id::{
+    ApprovalId, CallId, JobId, KeyId, MessageId, NodeId, ProcessId, QuestionId, SessionId, TenantId, TurnId,
+};
+use super::job::Job;
 use super::lineage::{Lineage, NewChild};
 use super::memory::Target;
 use super::message::{FinishReason, Message, Part, Role};
@@ -346,6 +349,14 @@ pub struct ReviewUpdate {
     pub review: Review,
 }
 
+/// What becomes of a job of the user.
+#[derive(Clone, Debug, PartialEq)]
+pub enum JobWrite {
+    Add(Box<Job>),
+    Change(Box<Job>),
+    Remove(JobId),
+}
+
 /// Everything one transaction writes, as data: decided by pure code under the
 /// session's lock, carried out by the store in a few statements.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -376,6 +387,7 @@ pub struct Writes {
     pub seen_files: Option<String>,
     /// Sessions that begin to work for this one.
     pub new_children: Vec<NewChild>,
+    pub jobs: Vec<JobWrite>,
     /// Calls whose children have nobody to work for any more.
     pub orphaned: Vec<CallId>,
     /// The block of memory that the session's prompt has from now on.
@@ -409,6 +421,7 @@ impl Writes {
         self.seen_files = more.seen_files.or(self.seen_files.take());
         self.new_children.extend(more.new_children);
         self.orphaned.extend(more.orphaned);
+        self.jobs.extend(more.jobs);
         self.memory_block = more.memory_block.or(self.memory_block.take());
         self.memories.extend(more.memories);
         self.processes.extend(more.processes);

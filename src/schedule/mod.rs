@@ -1,6 +1,6 @@
 //! All that runs without a request: keeping this process's lease, taking over
 //! turns whose owner is gone, expiring approvals, purging deleted sessions,
-//! forgetting keys of old requests, folding old events, chaining the audit trail.
+//! beginning runs of jobs, forgetting keys of old requests, folding old events, chaining the audit trail.
 //! Each is a loop of its own that ends with the token; none holds state that a
 //! restart would miss.
 
@@ -8,6 +8,7 @@ mod audit;
 mod expiry;
 mod fold;
 mod forget;
+mod jobs;
 mod lease;
 mod processes;
 mod purge;
@@ -44,6 +45,7 @@ pub fn start(
     tasks.spawn(takeover::sweep(engine.clone(), node, lease, stop.clone()));
     tasks.spawn(processes::store(engine.clone(), lease, stop.clone()));
     tasks.spawn(expiry::expire(engine.clone(), lease, stop.clone()));
+    tasks.spawn(jobs::run(engine.clone(), lease, stop.clone()));
     tasks.spawn(audit::chain(engine.clone(), lease, stop.clone()));
     tasks.spawn(purge::purge(engine.clone(), stop.clone()));
     tasks.spawn(forget::forget(engine.clone(), stop.clone()));

@@ -9,7 +9,7 @@ use super::once::KEPT_MS;
 use super::{Arg, Row, Store, StoreError, Wall, dialect};
 use crate::base::Timestamp;
 use crate::model::background::BackgroundRecord;
-use crate::model::id::{NodeId, ProcessId, SessionId, TenantId, TurnId};
+use crate::model::id::{JobId, NodeId, ProcessId, SessionId, TenantId, TurnId};
 
 /// A turn that runs, as its row says, on a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,14 @@ pub struct Claimed {
     pub epoch: i64,
     /// The data directory that holds the session's files.
     pub node_id: Option<NodeId>,
+}
+
+/// A job that is due, or will be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DueJob {
+    pub tenant_id: TenantId,
+    pub job_id: JobId,
+    pub due_at: Timestamp,
 }
 
 /// A session that has something to be removed.
@@ -95,6 +103,25 @@ impl Store {
                     _ => DueItem::Question(row.id("id")?),
                 },
                 expires_at: Timestamp(row.int("expires_at")?),
+            })
+        });
+        due.collect()
+    }
+
+    /// Jobs that are due or will be, soonest first.
+    pub async fn due_jobs_across_tenants(&self, limit: u32) -> Result<Vec<DueJob>, StoreError> {
+        const SQL: &str = "
+            select tenant_id, job_id, due_at from job where due_at is not null order by due_at limit $1";
+        let rows = self
+            .read(Wall::Across, move |conn| {
+                Box::pin(async move { conn.rows(SQL, &[limit.into()]).await })
+            })
+            .await?;
+        let due = rows.iter().map(|row| {
+            Ok(DueJob {
+                tenant_id: row.id("tenant_id")?,
+                job_id: row.id("job_id")?,
+                due_at: row.timestamp("due_at")?,
             })
         });
         due.collect()

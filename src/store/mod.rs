@@ -24,6 +24,7 @@ mod fresh;
 mod grants;
 mod inbox;
 mod job;
+pub mod jobs;
 pub mod keys;
 mod lock;
 mod memories;

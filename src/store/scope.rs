@@ -40,6 +40,11 @@ pub struct Rows<'c> {
 }
 
 impl Rows<'_> {
+    /// Whose rows these are.
+    pub fn tenant(&self) -> TenantId {
+        self.tenant
+    }
+
     /// Rows of every user of the tenant exist for this scope.
     pub fn sees_whole_tenant(&self) -> bool {
         self.user.is_none()

@@ -7,7 +7,7 @@ use super::scope::Rows;
 use super::{News, StoreError};
 use crate::base::Timestamp;
 use crate::model::id::TurnId;
-use crate::model::record::{NewEvent, SessionRecord, TurnRecord, Writes};
+use crate::model::record::{JobWrite, NewEvent, SessionRecord, TurnRecord, Writes};
 
 impl Rows<'_> {
     /// Writes everything and rings for the session. `session` is the record
@@ -64,6 +64,13 @@ impl Rows<'_> {
         }
         for process in &writes.processes {
             self.add_background(&session.user_id, process).await?;
+        }
+        for job in &writes.jobs {
+            match job {
+                JobWrite::Add(job) => self.add_job(job).await?,
+                JobWrite::Change(job) => self.write_job(job).await?,
+                JobWrite::Remove(id) => self.remove_job(*id).await?,
+            }
         }
         self.audit(&writes.audited, at).await?;
         self.append(session, &writes.events, first, at).await?;

@@ -8,6 +8,7 @@ pub mod budget;
 mod clarify;
 pub mod coerce;
 pub mod command_line;
+mod cronjob;
 mod decoder;
 mod delegation;
 pub mod dispatch;
@@ -16,6 +17,7 @@ pub mod error_text;
 mod file;
 pub mod file_views;
 mod host;
+pub mod job_actions;
 mod memory;
 pub mod memory_entries;
 pub mod name_repair;
@@ -245,6 +247,9 @@ pub struct ToolWrites {
     /// A change of what is remembered of the user. What comes of it, and the
     /// result, is known under the lock of the memory only.
     pub memory: Option<memory_entries::Change>,
+    /// What is to be done with the jobs of the user; the result is known under
+    /// their lock only.
+    pub jobs: Option<job_actions::Action>,
     /// What the call saw or changed of files.
     pub files: Vec<file_views::FileNews>,
     /// Processes that it started.

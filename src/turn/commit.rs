@@ -36,7 +36,7 @@ pub(super) struct Carried {
     pub first_seq: i64,
     /// Messages that it stored.
     pub said: Vec<MessageRecord>,
-    /// An approval that expires may have been asked.
+    /// Something that expires may have been asked, or a job was changed.
     pub due: bool,
     /// Approvals that a model is asked about first.
     pub to_review: Vec<Approval>,
@@ -48,6 +48,7 @@ impl Carried {
     pub(super) fn wake(&self, engine: &Engine) {
         if self.due {
             engine.nudges().due.notify_one();
+            engine.nudges().jobs.notify_one();
         }
         for approval in &self.to_review {
             review::begin(engine, &self.state, approval);
@@ -80,6 +81,7 @@ pub(super) async fn load(rows: &mut Rows<'_>, session: SessionRecord, turn: Turn
         questions,
         budgets: Vec::new(),
         queue_is_empty: false,
+        jobs: Vec::new(),
         memories: Memories::default(),
     })
 }
@@ -126,7 +128,8 @@ async fn carried(
     }
     let mut asked = writes.new_approvals.iter().map(|approval| approval.expires_at);
     let mut questions = writes.new_questions.iter().map(|question| question.expires_at);
-    let due = asked.any(|at| at.is_some()) || questions.any(|at| at.is_some());
+    let scheduled = !writes.jobs.is_empty();
+    let due = scheduled || asked.any(|at| at.is_some()) || questions.any(|at| at.is_some());
     // The owner's fence is the step in the row, which it raises by writing it.
     if pen.is_some() && !writes.turns.iter().any(|turn| turn.turn_id == state.turn.turn_id) {
         writes.turns.push(state.turn.clone());

@@ -65,6 +65,10 @@ pub struct Settings {
     pub allowlist: Vec<String>,
     pub budgets: Budgets,
     pub delegation: Delegation,
+    /// Runs of jobs ask nobody: all that would be asked is allowed, or refused.
+    pub jobs_approve: bool,
+    /// Toolsets of runs that name none.
+    pub job_toolsets: Vec<String>,
     pub guardrail: guardrail::Limits,
     pub prices: Prices,
     /// What prices and costs are in.
@@ -111,6 +115,8 @@ const MAX_SELECTIONS: usize = 256;
 pub struct Nudges {
     /// An approval that expires was asked.
     pub due: Notify,
+    /// A job was made or changed.
+    pub jobs: Notify,
     /// A deleted session has nothing running any more.
     pub purge: Notify,
     /// A process was found dead: it may have left something undone.

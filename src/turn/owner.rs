@@ -96,6 +96,14 @@ impl Change {
         results.iter().any(|(_, done)| done.writes.memory.is_some())
     }
 
+    /// Whether results change jobs of the user.
+    fn schedules(&self) -> bool {
+        let (Self::Results(results) | Self::Kept(results) | Self::End { results, .. }) = self else {
+            return false;
+        };
+        results.iter().any(|(_, done)| done.writes.jobs.is_some())
+    }
+
     /// Whether calls may be judged or start because of it.
     fn judges_calls(&self) -> bool {
         match self {
@@ -294,6 +302,13 @@ impl Owned {
                     let state = match change.remembers() {
                         true => State {
                             memories: rows.lock_memories(&state.session.user_id, engine.clock().now()).await?,
+                            ..state
+                        },
+                        false => state,
+                    };
+                    let state = match change.schedules() {
+                        true => State {
+                            jobs: rows.lock_jobs_of(&state.session.user_id).await?,
                             ..state
                         },
                         false => state,

@@ -5,6 +5,7 @@ use crate::model::approval::{Approval, ApprovalStatus};
 use crate::model::budget::Budget;
 use crate::model::call::{CallStatus, Execution};
 use crate::model::id::CallId;
+use crate::model::job::Job;
 use crate::model::memory::Memories;
 use crate::model::question::{Question, QuestionStatus};
 use crate::model::record::{CallRecord, SessionRecord, TurnRecord};
@@ -31,6 +32,8 @@ pub struct State {
     /// Nothing waited behind this turn when the log ended where the session says;
     /// `false` says nothing.
     pub queue_is_empty: bool,
+    /// The jobs of the user; only where something is done with them.
+    pub jobs: Vec<Job>,
     /// What is remembered of the user; only where something is made of it.
     pub memories: Memories,
 }
@@ -47,6 +50,7 @@ impl State {
             questions: Vec::new(),
             budgets: Vec::new(),
             queue_is_empty: false,
+            jobs: Vec::new(),
             memories: Memories::default(),
         }
     }

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use hermes_server::model::id::{ApprovalId, BackgroundId, CallId, GrantId, KeyId, QuestionId, SessionId, TurnId};
+use hermes_server::model::id::{
+    ApprovalId, BackgroundId, CallId, GrantId, JobId, KeyId, QuestionId, SessionId, TurnId,
+};
 use hermes_server::model::principal::Scope;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -70,6 +72,8 @@ impl World {
         let file = owner.request(Method::PUT, &format!("/v1/sessions/{session}/files/%7Bpath%7D"));
         let put = file.body(SECRET).send().await.unwrap();
         assert_eq!(put.status(), 201);
+        let job = json!({"prompt": format!("/say {SECRET}"), "schedule": "every 1d"});
+        let job = owner.post("/v1/jobs", &job).await.expect(201)["id"].clone();
         let key = json!({"name": SECRET, "scopes": ["sessions:read"]});
         let key = owner.post("/v1/keys", &key).await.expect(201)["id"]
             .as_str()
@@ -85,6 +89,7 @@ impl World {
                 ("call", call.as_str().unwrap().to_owned()),
                 ("qst", question),
                 ("proc", process),
+                ("job", job.as_str().unwrap().to_owned()),
             ]),
             secret: SECRET,
         }
@@ -136,6 +141,7 @@ fn unknown(web: &Web) -> Ids {
         ("call", CallId::new(clock).to_string()),
         ("qst", QuestionId::new(clock).to_string()),
         ("proc", BackgroundId::new(clock).to_string()),
+        ("job", JobId::new(clock).to_string()),
     ])
 }
 

@@ -10,6 +10,7 @@ use crate::harness::http::{Answer, Web};
 use crate::harness::on_both;
 use crate::harness::script::guarded;
 use crate::isolation::{Ids, World, body, closed, filled, least, question_asked, with, within};
+use crate::jobs::runs;
 use crate::openapi::{Operation, document};
 
 const KEY: &str = "Idempotency-Key";
@@ -185,6 +186,14 @@ fn every_list_takes_a_limit_and_a_cursor() {
 /// part in it.
 async fn another_of_each(web: &Web, owner: &Client, world: &World) {
     question_asked(web, owner).await;
+    let job = json!({"prompt": "/say x", "schedule": "every 1d"});
+    owner.post("/v1/jobs", &job).await.expect(201);
+    let job = json!({"id": world.ids["job"]});
+    for count in 1..=2 {
+        let trigger = format!("/v1/jobs/{}/trigger", world.ids["job"]);
+        owner.post(&trigger, &json!({})).await.expect(200);
+        runs(owner, &job, count).await;
+    }
     let results = format!("/v1/sessions/{}/tool-results", world.ids["ses"]);
     let found = json!({"results": [{"tool_call_id": world.ids["call"], "output": "x"}]});
     owner.post(&results, &found).await.expect(200);

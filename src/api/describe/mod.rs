@@ -52,7 +52,7 @@ const fn tag(name: &'static str, about: &'static str, writing: Scope) -> Tag {
     }
 }
 
-const TAGS: [Tag; 15] = [
+const TAGS: [Tag; 16] = [
     tag(
         "sessions",
         "Conversations with their settings, messages and events.",
@@ -83,6 +83,11 @@ const TAGS: [Tag; 15] = [
         "grants",
         "Standing permissions, given by answers or ahead of questions.",
         Scope::GrantsWrite,
+    ),
+    tag(
+        "jobs",
+        "Prompts that run by themselves, and their runs.",
+        Scope::TurnsWrite,
     ),
     tag("usage", "What models took and cost.", Scope::SessionsRead),
     Tag {

@@ -16,6 +16,7 @@ mod grants;
 mod guard;
 mod health;
 mod history;
+mod jobs;
 mod keys;
 mod listing;
 mod models;
@@ -58,6 +59,7 @@ pub(super) fn routes() -> Surface {
         .merge(files::routes())
         .merge(processes::routes())
         .merge(grants::routes())
+        .merge(jobs::routes())
         .merge(usage::routes())
         .merge(keys::routes())
         .merge(audit::routes())

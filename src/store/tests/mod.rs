@@ -3,8 +3,10 @@
 mod audit;
 mod backgrounds;
 mod bell;
+mod children;
 mod commits;
 mod failures;
+mod jobs;
 mod once;
 mod opening;
 mod owners;

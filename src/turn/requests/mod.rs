@@ -12,6 +12,7 @@ mod budgets;
 mod conditions;
 mod fork;
 mod import;
+mod jobs;
 mod processes;
 mod questions;
 mod queue;
@@ -22,13 +23,6 @@ mod tool_results;
 mod turns;
 
 pub(in crate::turn) use turns::stop;
-
-pub use append::{Appended, OutsideMessage};
-pub(super) use approvals::lock_asker;
-pub use batch::{BatchOutcome, BatchRequest};
-pub use fork::{ForkPoint, ForkSession};
-pub use import::ImportSession;
-pub use processes::Typed;
 
 use super::commit::Carried;
 use super::engine::Engine;
@@ -45,6 +39,13 @@ use crate::model::sampling::Sampling;
 use crate::model::session::{ApprovalPolicy, EnvironmentSpec, Metadata, ToolsetSelection};
 use crate::model::turn::{OnBusy, Turn, TurnOptions, TurnStatus};
 use crate::store::{Earlier, Rows, StoreError};
+pub use append::{Appended, OutsideMessage};
+pub(super) use approvals::lock_asker;
+pub use batch::{BatchOutcome, BatchRequest};
+pub use fork::{ForkPoint, ForkSession};
+pub use import::ImportSession;
+pub use jobs::JobChange;
+pub use processes::Typed;
 
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {

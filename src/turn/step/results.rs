@@ -9,10 +9,12 @@ use crate::model::call::CallStatus;
 use crate::model::event::EventType;
 use crate::model::guardrail::{Action, Signature};
 use crate::model::id::CallId;
+use crate::model::job::JobCeiling;
 use crate::model::message::{Part, Role};
-use crate::model::record::MessageRecord;
+use crate::model::record::{JobWrite, MessageRecord};
 use crate::tool::Done;
 use crate::tool::file_views::{self, FileNews};
+use crate::tool::job_actions;
 use crate::tool::memory_entries;
 
 impl Step<'_> {
@@ -53,6 +55,9 @@ impl Step<'_> {
         if let Some(change) = done.writes.memory.take() {
             (done.result, done.failed) = self.remember(&change);
         }
+        if let Some(action) = done.writes.jobs.take() {
+            (done.result, done.failed) = self.schedule(action);
+        }
         let (status, kind) = match (done.survived, done.cancelled, done.failed) {
             (true, ..) => (CallStatus::Unknown, EventType::ToolCallUnknown),
             (false, true, _) => (CallStatus::Cancelled, EventType::ToolCallCancelled),
@@ -83,6 +88,32 @@ impl Step<'_> {
         let event = self.event(EventType::ProcessStarted, json!({"process": process.told()}));
         self.writes.events.push(event);
         self.writes.processes.push(process);
+    }
+
+    /// Does what is asked with the jobs of the user, under their lock.
+    fn schedule(&mut self, action: job_actions::Action) -> (String, bool) {
+        let options = &self.state.turn.options;
+        let asker = job_actions::Asker {
+            user: &self.state.session.user_id,
+            ceiling: JobCeiling {
+                key: options.key_id,
+                tools: options.tool_ceiling.clone(),
+            },
+            now: self.world.now,
+            new_id: self.world.id(),
+        };
+        let outcome = job_actions::apply(action, &self.state.jobs, asker);
+        match &outcome.write {
+            Some(JobWrite::Add(job)) => self.state.jobs.push((**job).clone()),
+            Some(JobWrite::Change(job)) => {
+                self.state.jobs.retain(|own| own.id != job.id);
+                self.state.jobs.push((**job).clone());
+            }
+            Some(JobWrite::Remove(id)) => self.state.jobs.retain(|own| own.id != *id),
+            None => {}
+        }
+        self.writes.jobs.extend(outcome.write);
+        (outcome.told, outcome.failed)
     }
 
     /// Counts the call; where the turn goes round in circles the model is told so

@@ -162,6 +162,7 @@ impl Game {
             questions: Vec::new(),
             budgets: Vec::new(),
             queue_is_empty: false,
+            jobs: Vec::new(),
             memories: crate::model::memory::Memories::default(),
         };
         let mut game = Self {

@@ -95,6 +95,26 @@ fn children_work_side_by_side_and_their_reports_are_the_result() {
 }
 
 #[test]
+fn who_waits_for_the_turn_waits_for_its_children() {
+    on_both(async |mut place| {
+        let web = place.serve().await;
+        let owner = web.owner().await;
+        let talk = talk(&web, &owner).await;
+        let body = json!({"input": delegate(&["/sleep 300\n/say x".to_owned()])});
+        let ended = owner.post(&talk.path("/turns?wait=20"), &body).await.expect(200);
+        assert_eq!(
+            (&ended["turn"]["status"], &ended["required_actions"]),
+            (&json!("completed"), &json!([]))
+        );
+        let body = json!({"input": delegate(&[guarded("a")])});
+        let waits = owner.post(&talk.path("/turns?wait=20"), &body).await.expect(200);
+        assert_eq!(waits["turn"]["status"], "waiting");
+        assert_eq!(waits["required_actions"][0]["id"], waits["approvals"][0]["id"]);
+        web.stop().await;
+    });
+}
+
+#[test]
 fn what_children_ask_is_asked_at_the_root() {
     on_both(async |mut place| {
         let web = place.serve().await;

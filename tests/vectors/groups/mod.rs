@@ -7,6 +7,7 @@ mod args_repair;
 mod budget;
 mod checkpoint_trigger;
 mod coercion;
+mod cron_prompt;
 mod error_sanitise;
 mod file_access;
 mod fuzzy_replace;
@@ -17,6 +18,7 @@ mod name_repair;
 mod parallel_segments;
 mod path_security;
 mod redaction;
+mod schedule;
 mod smart;
 mod terminal_helpers;
 mod threat_scan;
@@ -39,6 +41,7 @@ pub const TABLE: &[(&str, Judge)] = &[
     ("budget", budget::judge),
     ("checkpoint_trigger", checkpoint_trigger::judge),
     ("coercion", coercion::judge),
+    ("cron_prompt", cron_prompt::judge),
     ("error_sanitise", error_sanitise::judge),
     ("file_access", file_access::judge),
     ("fuzzy_replace", fuzzy_replace::judge),
@@ -49,6 +52,7 @@ pub const TABLE: &[(&str, Judge)] = &[
     ("parallel_segments", parallel_segments::judge),
     ("path_security", path_security::judge),
     ("redaction", redaction::judge),
+    ("schedule", schedule::judge),
     ("smart_answer", smart::judge_answer),
     ("smart_strip", smart::judge_strip),
     ("terminal_helpers", terminal_helpers::judge),

@@ -1,0 +1,126 @@
+//! Jobs: when they are due, who has them, what their runs came to.
+
+use super::*;
+use crate::base::{Clock, Timestamp};
+use crate::model::id::{JobId, JobRunId};
+use crate::model::job::{Job, JobCeiling, JobState, JobTask, NewJob, RunStatus};
+use crate::store::jobs::NewRun;
+
+fn job(clock: &Clock, user: &str, schedule: &str) -> Job {
+    let new = NewJob {
+        task: JobTask {
+            prompt: "look".to_owned(),
+            toolsets: Some(vec!["todo".to_owned()]),
+            ..JobTask::default()
+        },
+        schedule: schedule.to_owned(),
+        ceiling: JobCeiling {
+            key: None,
+            tools: Some(vec!["todo".to_owned()]),
+        },
+        ..NewJob::default()
+    };
+    Job::new(JobId::new(clock), user, new, clock.now()).unwrap()
+}
+
+fn run(clock: &Clock, job: &Job, outcome: RunStatus) -> NewRun {
+    NewRun {
+        id: JobRunId::new(clock),
+        job_id: job.id,
+        due_at: Timestamp(1),
+        triggered: true,
+        outcome: Some(outcome),
+        session_id: None,
+        turn_id: None,
+        at: Timestamp(2),
+    }
+}
+
+#[tokio::test]
+async fn a_job_is_kept_whole_and_its_users_own() {
+    on_both(async |bench| {
+        let store = &bench.store;
+        write(store, "ours").await.unwrap();
+        let clock = Clock::system();
+        let (mine, other) = (job(&clock, "ada", "every 2h"), job(&clock, "bob", "0 9 * * *"));
+        let scope = store.scope(tenant_id("ours"));
+        let (first, second) = (mine.clone(), other.clone());
+        let added = scope.write("test", move |mut rows| {
+            Box::pin(async move {
+                rows.add_job(&first).await?;
+                rows.add_job(&second).await?;
+                rows.count_jobs_of("ada").await
+            })
+        });
+        assert_eq!(added.await.unwrap(), 1);
+        let id = mine.id;
+        let of_bob = scope.clone().of_user("bob".to_owned());
+        let foreign = of_bob.write("test", move |mut rows| Box::pin(async move { rows.lock_job(id).await }));
+        assert_eq!(foreign.await.unwrap(), None);
+        let seen = of_bob.read(|mut rows| Box::pin(async move { rows.jobs(None, None, 10).await }));
+        assert_eq!(seen.await.unwrap(), [other]);
+        let seen = scope.write("test", |mut rows| {
+            Box::pin(async move { rows.lock_jobs_of("ada").await })
+        });
+        assert_eq!(seen.await.unwrap(), [mine]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_due_is_found_and_a_run_without_a_turn_says_why() {
+    on_both(async |bench| {
+        let store = &bench.store;
+        write(store, "ours").await.unwrap();
+        let clock = Clock::system();
+        let (soon, later) = (job(&clock, "ada", "every 10m"), job(&clock, "ada", "every 2h"));
+        let scope = store.scope(tenant_id("ours"));
+        let (first, second) = (soon.clone(), later.clone());
+        let added = scope.write("test", move |mut rows| {
+            Box::pin(async move {
+                rows.add_job(&second).await?;
+                rows.add_job(&first).await
+            })
+        });
+        added.await.unwrap();
+        let due = async || {
+            let due = store.due_jobs_across_tenants(10).await.unwrap();
+            due.into_iter().map(|due| (due.job_id, due.due_at)).collect::<Vec<_>>()
+        };
+        let expected = [&soon, &later].map(|job| (job.id, job.next_run_at.unwrap()));
+        assert_eq!(due().await, expected);
+
+        let paused = soon.clone().paused(None, clock.now());
+        let missed = run(&clock, &soon, RunStatus::Missed);
+        let wrote = scope.write("test", move |mut rows| {
+            Box::pin(async move {
+                rows.write_job(&paused).await?;
+                rows.add_job_run("ada", &missed).await?;
+                let running = rows.job_is_running(paused.id).await?;
+                Ok((
+                    rows.job(paused.id).await?,
+                    rows.job_runs(paused.id, None, 10).await?,
+                    running,
+                ))
+            })
+        });
+        let (seen, runs, running) = wrote.await.unwrap();
+        let seen = seen.unwrap();
+        assert_eq!(
+            (seen.state, seen.last_status),
+            (JobState::Paused, Some(RunStatus::Missed))
+        );
+        assert_eq!((runs.len(), runs[0].status, running), (1, RunStatus::Missed, false));
+        assert_eq!(due().await, expected[1..]);
+
+        let id = soon.id;
+        let removed = scope.write("test", move |mut rows| {
+            Box::pin(async move {
+                rows.remove_job(id).await?;
+                Ok((rows.job(id).await?, rows.job_runs(id, None, 10).await?.len()))
+            })
+        });
+        assert_eq!(removed.await.unwrap(), (None, 0));
+    })
+    .await;
+}

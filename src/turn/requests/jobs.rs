@@ -1,0 +1,302 @@
+//! Jobs: made, changed, and begun when they are due. A run begins in the
+//! transaction that moves its job on, under the job's lock: of several servers
+//! one finds it due, and a crash leaves either both or nothing.
+
+use serde_json::json;
+
+use super::adopt::History;
+use super::sessions::stored;
+use super::{CreateSession, EngineError, Verdict, earlier};
+use crate::base::text::first_chars;
+use crate::model::approval::OnAsk;
+use crate::model::budget::SessionBudget;
+use crate::model::id::{JobId, JobRunId, SessionId, TenantId, TurnId};
+use crate::model::job::{Due, Job, JobChanges, JobFault, MAX_JOBS, NewJob, RunStatus};
+use crate::model::message::Part;
+use crate::model::problem::{Problem, ProblemCode};
+use crate::model::record::TurnRecord;
+use crate::model::sampling::Sampling;
+use crate::model::session::{ApprovalMode, ApprovalPolicy, EnvironmentSpec, Metadata, ToolsetSelection};
+use crate::model::turn::{TurnApprovals, TurnOptions};
+use crate::store::jobs::NewRun;
+use crate::store::{Rows, Scope, StoreError};
+use crate::turn::commit::{self, Carried};
+use crate::turn::engine::Engine;
+use crate::turn::state::State;
+
+/// What a run never does: nobody is there to answer, and jobs make no jobs.
+const NOT_IN_RUNS: [&str; 2] = ["clarify", "cronjob"];
+
+/// What may be done to a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobChange {
+    Update(JobChanges),
+    Pause(Option<String>),
+    Resume,
+    Trigger,
+}
+
+impl JobChange {
+    pub fn apply(self, job: Job, now: crate::base::Timestamp) -> Result<Job, JobFault> {
+        match self {
+            Self::Update(changes) => job.changed(changes, now),
+            Self::Pause(reason) => Ok(job.paused(reason, now)),
+            Self::Resume => job.resumed(now),
+            Self::Trigger => Ok(job.triggered(now)),
+        }
+    }
+}
+
+impl Engine {
+    pub async fn create_job(&self, scope: &Scope, user: &str, new: NewJob) -> Verdict<Job> {
+        let now = self.clock().now();
+        let job = Job::new(JobId::new(self.clock()), user, new, now).map_err(refused)?;
+        self.are_toolsets(scope.tenant(), job.task.toolsets.as_deref())?;
+        let made = scope.write("create_job", move |mut rows| {
+            Box::pin(async move {
+                if let Some(earlier) = earlier(&mut rows).await? {
+                    return Ok(Err(earlier));
+                }
+                if MAX_JOBS <= usize::try_from(rows.count_jobs_of(&job.user_id).await?).unwrap_or(MAX_JOBS) {
+                    return Ok(Err(refused(JobFault::TooMany)));
+                }
+                rows.add_job(&job).await?;
+                rows.remember(&job).await?;
+                Ok(Ok(job))
+            })
+        });
+        let made = made.await;
+        self.nudges().jobs.notify_one();
+        made?
+    }
+
+    pub async fn change_job(&self, scope: &Scope, id: JobId, change: JobChange) -> Verdict<Job> {
+        if let JobChange::Update(changes) = &change {
+            self.are_toolsets(scope.tenant(), changes.toolsets.as_ref().and_then(Option::as_deref))?;
+        }
+        let now = self.clock().now();
+        let changed = scope.write("change_job", move |mut rows| {
+            Box::pin(async move {
+                if let Some(earlier) = earlier(&mut rows).await? {
+                    return Ok(Err(earlier));
+                }
+                let Some(job) = rows.lock_job(id).await? else {
+                    return Ok(Err(EngineError::NotFound("job")));
+                };
+                let job = match change.apply(job, now) {
+                    Ok(job) => job,
+                    Err(fault) => return Ok(Err(refused(fault))),
+                };
+                rows.write_job(&job).await?;
+                rows.remember(&job).await?;
+                Ok(Ok(job))
+            })
+        });
+        let changed = changed.await;
+        self.nudges().jobs.notify_one();
+        changed?
+    }
+
+    /// What runs of it goes on; the record of its runs goes with it.
+    pub async fn delete_job(&self, scope: &Scope, id: JobId) -> Verdict<()> {
+        let deleted = scope.write("delete_job", move |mut rows| {
+            Box::pin(async move {
+                if rows.lock_job(id).await?.is_none() {
+                    return Ok(Err(EngineError::NotFound("job")));
+                }
+                rows.remove_job(id).await?;
+                Ok(Ok(()))
+            })
+        });
+        deleted.await?
+    }
+
+    /// Begins the run of a job that is due, unless somebody was faster.
+    pub async fn run_job(&self, tenant: TenantId, id: JobId) -> Verdict<()> {
+        let (engine, scope) = (self.clone(), self.store().scope(tenant));
+        self.whole(Box::pin(async move { engine.begin_run(&scope, id).await }))
+            .await
+    }
+
+    async fn begin_run(&self, scope: &Scope, id: JobId) -> Verdict<()> {
+        let engine = self.clone();
+        let session = SessionId::new(self.clock());
+        let begun = scope.write("run_job", move |mut rows| {
+            Box::pin(async move {
+                let Some(job) = rows.lock_job(id).await? else {
+                    return Ok(None);
+                };
+                let now = engine.clock().now();
+                let Some(due) = job.due(now) else { return Ok(None) };
+                let outcome = match rows.job_is_running(id).await? {
+                    true => Some(RunStatus::Skipped),
+                    false => (!job.is_in_time(due, now)).then_some(RunStatus::Missed),
+                };
+                let run = NewRun {
+                    id: JobRunId::new(engine.clock()),
+                    job_id: id,
+                    due_at: due.at,
+                    triggered: due.triggered,
+                    outcome,
+                    session_id: None,
+                    turn_id: None,
+                    at: now,
+                };
+                begin(&mut rows, &engine, job, (due, run), session).await
+            })
+        });
+        let begun = begun.await;
+        if let Err(StoreError::Unclear(_)) = begun {
+            self.adopt(scope, session).await;
+        }
+        if let Some(carried) = begun? {
+            self.spawn_own(scope.tenant(), carried);
+        }
+        Ok(())
+    }
+
+    /// Toolsets that are there.
+    fn are_toolsets(&self, tenant: TenantId, names: Option<&[String]>) -> Verdict<()> {
+        let registry = self.registry(tenant);
+        let known = registry.catalog();
+        let unknown = names.unwrap_or_default().iter().find(|name| known.info(name).is_none());
+        match unknown {
+            Some(name) => {
+                let detail = format!("there is no toolset `{name}`");
+                let problem = Problem::new(ProblemCode::InvalidRequest, detail.clone());
+                Err(EngineError::Refused(problem.with_field("/toolsets", detail)))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+async fn begin(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    job: Job,
+    (due, mut run): (Due, NewRun),
+    session: SessionId,
+) -> Result<Option<Carried>, StoreError> {
+    let user = job.user_id.clone();
+    let mut carried = None;
+    if run.outcome.is_none() {
+        match begun(rows, engine, &job, session).await? {
+            Some(begun) => {
+                run.session_id = Some(session);
+                run.turn_id = Some(begun.state.turn.turn_id);
+                carried = Some(begun);
+            }
+            None => run.outcome = Some(RunStatus::Failed),
+        }
+    }
+    rows.add_job_run(&user, &run).await?;
+    let mut job = job.moved_on(due, carried.is_some(), run.at);
+    if carried.is_some() {
+        job.last_session_id = Some(session);
+    }
+    rows.write_job(&job).await?;
+    Ok(carried)
+}
+
+/// The session of a run with its turn; nothing where no session could be made.
+async fn begun(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    job: &Job,
+    session: SessionId,
+) -> Result<Option<Carried>, StoreError> {
+    let tenant = rows.tenant();
+    let Ok(row) = engine.new_row(tenant, session, settings(engine, job)) else {
+        tracing::warn!(job = %job.id, "a job's run could not begin: its settings fit no session");
+        return Ok(None);
+    };
+    if stored(rows, row, History::default()).await?.is_err() {
+        return Ok(None);
+    }
+    let Some(record) = rows.session_record(session).await? else {
+        return Ok(None);
+    };
+    let options = TurnOptions {
+        approvals: TurnApprovals {
+            on_ask: (!engine.settings().jobs_approve).then_some(OnAsk::Deny),
+        },
+        tool_ceiling: job.ceiling.tools.clone(),
+        key_id: job.ceiling.key,
+        ..TurnOptions::default()
+    };
+    let now = engine.clock().now();
+    let input = vec![Part::text(prompt(job))];
+    let turn = TurnRecord {
+        key_id: job.ceiling.key,
+        ..TurnRecord::queued(
+            TurnId::new(engine.clock()),
+            session,
+            job.user_id.clone(),
+            input,
+            options,
+            now,
+        )
+    };
+    let state = State::fresh(record, turn);
+    let carried = commit::carry_out_callless(rows, engine, state, None, |step| step.begin_new());
+    Box::pin(carried).await.map(Some)
+}
+
+fn settings(engine: &Engine, job: &Job) -> CreateSession {
+    let mut presets = job
+        .task
+        .toolsets
+        .clone()
+        .unwrap_or_else(|| engine.settings().job_toolsets.clone())
+        .into_iter();
+    let preset = presets.next().unwrap_or_else(|| "hermes-api-server".to_owned());
+    let more: Vec<String> = presets.collect();
+    let metadata: Metadata = [("job_id".to_owned(), json!(job.id))].into();
+    CreateSession {
+        user_id: job.user_id.clone(),
+        external_id: None,
+        title: Some(first_chars(&job.name, 256).to_owned()),
+        model: job.task.model.clone(),
+        instructions: None,
+        preset,
+        toolsets: ToolsetSelection {
+            enabled: (!more.is_empty()).then_some(more),
+            disabled: NOT_IN_RUNS.map(str::to_owned).to_vec(),
+        },
+        environment: EnvironmentSpec::default(),
+        approvals: ApprovalPolicy {
+            mode: engine.settings().jobs_approve.then_some(ApprovalMode::Off),
+            ..ApprovalPolicy::default()
+        },
+        sampling: Sampling::default(),
+        tools: Vec::new(),
+        budget: SessionBudget::default(),
+        metadata,
+    }
+}
+
+fn prompt(job: &Job) -> String {
+    let task = &job.task;
+    match task.skills.as_slice() {
+        [] => task.prompt.clone(),
+        skills => {
+            let names = skills.join(", ");
+            format!(
+                "Read these skills with skill_view before anything else: {names}.\n\n{}",
+                task.prompt
+            )
+            .trim()
+            .to_owned()
+        }
+    }
+}
+
+pub(super) fn refused(fault: JobFault) -> EngineError {
+    let (field, detail) = (fault.field(), fault.to_string());
+    let problem = Problem::new(ProblemCode::InvalidRequest, detail.clone());
+    EngineError::Refused(match field {
+        "" => problem,
+        field => problem.with_field(format!("/{field}"), detail),
+    })
+}
