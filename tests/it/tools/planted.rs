@@ -25,6 +25,7 @@ async fn pipes_devices_and_the_servers_memory_are_neither_read_nor_written() {
                 workspace: &bench.root(),
                 cwd: &bench.cwd,
                 backend: "local",
+                policies: &[],
             };
             let refused = done.failed || read(&done)["error"].is_string();
             let judged = bench.tool(tool).judge(&arguments, &place, &bench.host);
