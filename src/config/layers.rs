@@ -44,17 +44,19 @@ const PREFIX: &str = "HERMES__";
 
 /// Variables with a name of their own, and the keys they set. Of two for one
 /// key the later wins.
-const NAMED: [(&str, &[&str]); 9] = [
+const NAMED: [(&str, &[&str]); 8] = [
     ("DATABASE_URL", &["store", "url"]),
     ("OPENAI_BASE_URL", &["openai", "base_url"]),
     ("OPENAI_API_KEY", &["openai", "api_key"]),
     ("HERMES_MODEL", &["model"]),
     ("HERMES_WRITE_SAFE_ROOT", &["terminal", "write_safe_root"]),
     ("TIRITH_BIN", &["security", "tirith_path"]),
-    ("TIRITH_TIMEOUT", &["security", "tirith_timeout"]),
     ("API_SERVER_KEY", &["auth", "api_key"]),
     ("HERMES_API_KEY", &["auth", "api_key"]),
 ];
+
+/// A number, of the scanner.
+const TIRITH_TIMEOUT: &str = "TIRITH_TIMEOUT";
 
 /// Variables of the scanner that are a yes when they say so, and else a no.
 const YES_OR_NO: [(&str, &[&str]); 2] = [
@@ -82,6 +84,11 @@ pub(super) fn merge(sources: &Sources, problems: &mut Vec<Problem>) -> Result<No
         if let Some(value) = variable(sources, name) {
             tree.overlay(Node::at_path(path, verbatim(value, Origin::Variable(name.to_owned()))));
         }
+    }
+    if let Some(value) = variable(sources, TIRITH_TIMEOUT) {
+        let origin = Origin::Variable(TIRITH_TIMEOUT.to_owned());
+        let node = yaml::parse_value(value, &origin);
+        tree.overlay(Node::at_path(&["security", "tirith_timeout"], node));
     }
     for (name, path) in YES_OR_NO {
         if let Some(value) = variable(sources, name) {

@@ -105,7 +105,7 @@ fn what_the_reviewer_approves_runs_once_and_is_told() {
         assert_eq!(play.owner.get("/v1/grants").await.expect(200)["data"], json!([]));
 
         let asked = play.model.asked()[1].clone();
-        let text = asked["messages"].to_string();
+        let text = asked["messages"][1].to_string();
         assert!(
             text.contains("rm -rf build") && !text.contains("harmless") && !text.contains("# APPROVE"),
             "{text}"

@@ -12,7 +12,7 @@ use super::{Mode, compiled, hidden, rule, token};
 
 /// Lines as `base64` and e-mail wrap them, then what is left.
 static RUN: LazyLock<Regex> =
-    LazyLock::new(|| compiled(r"(?:[A-Za-z0-9+/]{40,76}\r?\n){0,4096}[A-Za-z0-9+/_-]{20,}={0,2}"));
+    LazyLock::new(|| compiled(r"(?:[A-Za-z0-9+/]{40}[A-Za-z0-9+/]*\r?\n)*[A-Za-z0-9+/_-]{20,}={0,2}"));
 
 /// What was encoded loosely is decoded all the same.
 const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
