@@ -242,8 +242,8 @@ pub fn tools(config: &Config, clock: &Clock) -> Result<Live, StartError> {
     let tools = Live::new(clock.clone(), custom);
     let known = tools.shared();
     for own in &config.custom_toolsets {
-        let named = own.includes.iter();
-        if let Some(unknown) = named.cloned().find(|name| !known.catalog().is_valid(name)) {
+        let mut named = own.includes.iter();
+        if let Some(unknown) = named.find(|name| !known.catalog().is_valid(name)).cloned() {
             return Err(StartError::UnknownToolset(own.name.clone(), unknown));
         }
     }

@@ -174,7 +174,7 @@ impl JobFault {
             Self::NoTask | Self::Prompt(_) => "prompt",
             Self::Schedule(ScheduleError::UnknownZone(_)) => "time_zone",
             Self::Schedule(_) | Self::Past => "schedule",
-            Self::TooLong(field) => *field,
+            Self::TooLong(field) => field,
             Self::Repeat => "repeat",
             Self::TooMany | Self::Over => "",
         }

@@ -19,10 +19,7 @@ impl Rows<'_> {
     /// The sessions that a call made, deleted ones too, oldest first.
     pub async fn children_of(&mut self, call: CallId) -> Result<Vec<SessionRecord>, StoreError> {
         const SQL: &str = "
-            select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
-                tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd, node_id,
-                deleted_at, lineage
-            from session where tenant_id = $1 and delegated_by = $2 order by session_id";
+            select * from session where tenant_id = $1 and delegated_by = $2 order by session_id";
         let rows = self.conn.rows(SQL, &[self.tenant.into(), call.into()]).await?;
         rows.iter().map(|row| self.record(row)).collect()
     }

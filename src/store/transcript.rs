@@ -55,7 +55,7 @@ impl Rows<'_> {
     ) -> Result<Option<(Standing, Vec<MessageRecord>, Vec<CallRecord>)>, StoreError> {
         const SQL: &str = "
             select s.head_seq, t.epoch, t.cancel_reason, m.position, m.message_id, m.turn_id, m.role, m.content,
-                m.reasoning, m.finish_reason, m.call_id, m.created_at, m.steered
+                m.reasoning, m.finish_reason, m.call_id, m.created_at, m.steered, m.external_id
             from session s
             join turn t on t.tenant_id = s.tenant_id and t.session_id = s.session_id
             join message m on m.tenant_id = s.tenant_id and m.session_id = s.session_id

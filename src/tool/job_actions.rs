@@ -299,14 +299,14 @@ mod tests {
     use super::*;
     use crate::base::Id;
 
-    fn act(jobs: &mut Vec<Job>, arguments: Value) -> Value {
+    fn act(jobs: &mut Vec<Job>, arguments: &Value) -> Value {
         let asker = Asker {
             user: "ada",
             ceiling: JobCeiling::default(),
             now: Timestamp(1_800_000_000_000),
             new_id: Id::from_bits(jobs.len() as u128 + 1),
         };
-        let outcome = apply(read(&arguments).unwrap(), jobs, asker);
+        let outcome = apply(read(arguments).unwrap(), jobs, asker);
         match outcome.write {
             Some(JobWrite::Add(job)) => jobs.push(*job),
             Some(JobWrite::Change(job)) => {
@@ -324,33 +324,33 @@ mod tests {
         let mut jobs = Vec::new();
         let made = act(
             &mut jobs,
-            json!({"action": "create", "schedule": "every 2h", "prompt": "look", "name": "News"}),
+            &json!({"action": "create", "schedule": "every 2h", "prompt": "look", "name": "News"}),
         );
         assert_eq!(
             (&made["success"], &made["repeat"], &made["job"]["state"]),
             (&json!(true), &json!("forever"), &json!("scheduled"))
         );
-        assert_eq!(act(&mut jobs, json!({"action": "list"}))["count"], 1);
+        assert_eq!(act(&mut jobs, &json!({"action": "list"}))["count"], 1);
         assert_eq!(
-            act(&mut jobs, json!({"action": "pause", "job_id": "news"}))["job"]["state"],
+            act(&mut jobs, &json!({"action": "pause", "job_id": "news"}))["job"]["state"],
             "paused"
         );
         assert_eq!(
-            act(&mut jobs, json!({"action": "resume", "job_id": "News"}))["job"]["enabled"],
+            act(&mut jobs, &json!({"action": "resume", "job_id": "News"}))["job"]["enabled"],
             true
         );
         assert_eq!(
-            act(&mut jobs, json!({"action": "run_now", "job_id": "News"}))["executed"],
+            act(&mut jobs, &json!({"action": "run_now", "job_id": "News"}))["executed"],
             true
         );
         assert!(jobs[0].triggered_at.is_some());
         let updated = act(
             &mut jobs,
-            json!({"action": "update", "job_id": "News", "schedule": "0 9 * * *"}),
+            &json!({"action": "update", "job_id": "News", "schedule": "0 9 * * *"}),
         );
         assert_eq!(updated["job"]["schedule"], "0 9 * * *");
         assert_eq!(
-            act(&mut jobs, json!({"action": "remove", "job_id": "News"}))["removed_job"]["name"],
+            act(&mut jobs, &json!({"action": "remove", "job_id": "News"}))["removed_job"]["name"],
             "News"
         );
         assert!(jobs.is_empty());
@@ -362,15 +362,15 @@ mod tests {
         for _ in 0..2 {
             act(
                 &mut jobs,
-                json!({"action": "create", "schedule": "1h", "prompt": "look", "name": "twin"}),
+                &json!({"action": "create", "schedule": "1h", "prompt": "look", "name": "twin"}),
             );
         }
-        let told = act(&mut jobs, json!({"action": "remove", "job_id": "twin"}));
+        let told = act(&mut jobs, &json!({"action": "remove", "job_id": "twin"}));
         assert_eq!(
             (told["success"].as_bool(), told["matches"].as_array().unwrap().len()),
             (Some(false), 2)
         );
-        let told = act(&mut jobs, json!({"action": "remove", "job_id": "nobody"}));
+        let told = act(&mut jobs, &json!({"action": "remove", "job_id": "nobody"}));
         assert!(told["error"].as_str().unwrap().contains("not found"));
     }
 
@@ -395,7 +395,7 @@ mod tests {
         }
         let told = act(
             &mut Vec::new(),
-            json!({"action": "create", "schedule": "1h", "prompt": "rm -rf /"}),
+            &json!({"action": "create", "schedule": "1h", "prompt": "rm -rf /"}),
         );
         assert!(
             told["error"].as_str().unwrap().contains("destructive_root_rm"),

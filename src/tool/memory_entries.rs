@@ -5,6 +5,11 @@
 //! All or nothing: a change that any rule refuses leaves the entries as they
 //! were. Loading and storing them is the caller's.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "keys of JSON objects: a read of a missing one is null, and what is written is an object made here"
+)]
+
 use serde_json::{Value, json};
 
 use crate::base::text::first_chars;

@@ -95,7 +95,8 @@ pub(super) async fn carry_out(
     change: impl FnOnce(&mut Step<'_>) + Clone + Send,
 ) -> Result<Carried, StoreError> {
     let decided = Box::pin(by_grants(rows, engine, state, change)).await?;
-    carried(rows, engine, decided, pen).await
+    // Boxed: many futures hold this one.
+    Box::pin(carried(rows, engine, decided, pen)).await
 }
 
 /// As [`carry_out`], for a change after which no call is judged.
@@ -110,7 +111,8 @@ pub(super) async fn carry_out_callless(
     let state = with_budgets(rows, engine, &scene, state).await?;
     let state = with_memories(rows, &scene, state).await?;
     let decided = decide(engine, &scene, state, (&[], &[]), change);
-    carried(rows, engine, decided, pen).await
+    // Boxed: many futures hold this one.
+    Box::pin(carried(rows, engine, decided, pen)).await
 }
 
 type Decided = (State, Writes, Timestamp);

@@ -103,7 +103,6 @@ impl Engine {
         let out: Vec<CallId> = out.map(|call| call.call_id).collect();
         if !out.is_empty() {
             let children = self.look(scope, move |mut rows| {
-                let out = out.clone();
                 Box::pin(async move {
                     let mut found = Vec::new();
                     for call in out {

@@ -17,7 +17,7 @@ fn process(scope: &Scope, session: SessionId, number: u128, owner: ProcessId) ->
         command: "make".to_owned(),
         cwd: "/w".to_owned(),
         pid: Some(7),
-        terminal: number % 2 == 0,
+        terminal: number.is_multiple_of(2),
         notices: Notices {
             on_completion: true,
             patterns: vec!["ready".to_owned()],

@@ -125,8 +125,8 @@ mod tests {
     use super::*;
     use crate::tool::testing::Bench;
 
-    fn asked(arguments: Value) -> Ask {
-        match Clarify.park(&arguments) {
+    fn asked(arguments: &Value) -> Ask {
+        match Clarify.park(arguments) {
             Ok(Park::Question(ask)) => ask,
             other => panic!("{other:?}"),
         }
@@ -135,12 +135,12 @@ mod tests {
     #[test]
     fn choices_are_words_and_few() {
         let ask = asked(
-            json!({"question": " Which? ", "choices": ["a", {"label": "b", "value": 2}, "", " ", {"x": 1},
+            &json!({"question": " Which? ", "choices": ["a", {"label": "b", "value": 2}, "", " ", {"x": 1},
             {"description": "c"}, 4, "e"]}),
         );
         assert_eq!(ask.question, "Which?");
         assert_eq!(ask.choices, ["a", "b", "c", "4"]);
-        assert!(asked(json!({"question": "Which?"})).choices.is_empty());
+        assert!(asked(&json!({"question": "Which?"})).choices.is_empty());
     }
 
     #[test]

@@ -278,7 +278,7 @@ async fn answer(call: &Call, asked: &Asked) -> Result<Said, Value> {
         tokio::task::spawn_blocking(move || looking.one(file, &name, &leash))
     };
     let found: Results = work.await.map_err(error)?;
-    Ok(shown::content(asked, is_directory, found))
+    Ok(shown::content(asked, is_directory, &found))
 }
 
 impl Asked {

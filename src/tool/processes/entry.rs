@@ -177,7 +177,7 @@ impl Entry {
     }
 
     /// The store knows the process as this record.
-    pub(super) fn recorded(&self, record: BackgroundRecord) {
+    pub(super) fn recorded(&self, record: &BackgroundRecord) {
         let early = {
             let mut state = self.state();
             (state.record.turn_id, state.record.owner) = (record.turn_id, record.owner);

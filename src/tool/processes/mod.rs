@@ -228,7 +228,7 @@ impl Processes {
     /// The store knows the process now: its news may be told.
     pub fn recorded(&self, record: &BackgroundRecord) {
         if let Some(entry) = self.get(record.tenant_id, record.session_id, record.id) {
-            entry.recorded(record.clone());
+            entry.recorded(record);
         }
     }
 

@@ -73,12 +73,12 @@ impl Watch {
             }
         }
         match pattern {
-            Some(pattern) => self.hit(pattern, hits, now, breaker),
+            Some(pattern) => self.hit(pattern, &hits, now, breaker),
             None => Vec::new(),
         }
     }
 
-    fn hit(&mut self, pattern: String, lines: Vec<String>, now: Timestamp, breaker: &mut Breaker) -> Vec<Told> {
+    fn hit(&mut self, pattern: String, lines: &[String], now: Timestamp, breaker: &mut Breaker) -> Vec<Told> {
         let count = lines.len() as u64;
         if self.told_at.is_some_and(|at| now.0 - at.0 < WINDOW_MS) {
             self.dropped += count;
@@ -105,7 +105,7 @@ impl Watch {
             let dropped = std::mem::take(&mut self.dropped);
             told.push(Told::Matched(Matched {
                 pattern,
-                lines: shown(&lines),
+                lines: shown(lines),
                 dropped,
             }));
         }

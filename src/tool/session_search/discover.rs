@@ -1,6 +1,11 @@
 //! Sessions in which words occur, the best place of each with what stands around
 //! it.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "keys of JSON objects: a read of a missing one is null, and what is written is an object made here"
+)]
+
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};

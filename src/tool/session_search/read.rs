@@ -1,5 +1,10 @@
 //! One session: its beginning and its end.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "keys of JSON objects: a read of a missing one is null, and what is written is an object made here"
+)]
+
 use serde_json::{Value, json};
 
 use super::shown;

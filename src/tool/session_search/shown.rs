@@ -1,6 +1,11 @@
 //! Sessions and messages as the model is shown them: short enough that a result
 //! with several of them fits.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "keys of JSON objects: a read of a missing one is null, and what is written is an object made here"
+)]
+
 use serde_json::{Value, json};
 
 use crate::base::text::first_chars;

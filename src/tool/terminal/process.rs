@@ -1,6 +1,11 @@
 //! `process`: looks after what `terminal` started in the background. A session
 //! sees its own processes only; another's id is as unknown as one that never was.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "keys of JSON objects: a read of a missing one is null, and what is written is an object made here"
+)]
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -160,7 +165,7 @@ fn name(value: &Value) -> Option<String> {
 async fn act(call: &Call) -> Done {
     let arguments = &call.arguments;
     let Some(action) = Action::of(arguments) else {
-        return failed(json!({
+        return failed(&json!({
             "error": "`action` is list, poll, log, wait, kill, write, submit or close",
         }));
     };
@@ -169,19 +174,19 @@ async fn act(call: &Call) -> Done {
     if action == Action::List {
         let all = processes.of(call.tenant_id, call.session_id, now);
         let listed: Vec<Value> = all.iter().map(|entry| listed(&entry.snapshot(), now)).collect();
-        return done(json!({"processes": listed}));
+        return done(&json!({"processes": listed}));
     }
     let Some(name) = name(&arguments["session_id"]) else {
-        return failed(json!({"error": "`session_id` is missing: it names the process, as terminal did"}));
+        return failed(&json!({"error": "`session_id` is missing: it names the process, as terminal did"}));
     };
     let id = name.parse::<BackgroundId>().ok();
     let Some(entry) = id.and_then(|id| processes.get(call.tenant_id, call.session_id, id)) else {
         let error = format!("no process `{name}` in this session; list shows those that there are");
-        return failed(json!({"status": "not_found", "error": error}));
+        return failed(&json!({"status": "not_found", "error": error}));
     };
     match action {
-        Action::List | Action::Poll => done(polled(&entry.snapshot(), now)),
-        Action::Log => done(logged(&entry, arguments, now)),
+        Action::List | Action::Poll => done(&polled(&entry.snapshot(), now)),
+        Action::Log => done(&logged(&entry, arguments, now)),
         Action::Wait => wait(call, &entry).await,
         Action::Kill => kill(&entry).await,
         Action::Write => typed(&entry, data(arguments)).await,
@@ -191,14 +196,14 @@ async fn act(call: &Call) -> Done {
     }
 }
 
-fn done(fields: Value) -> Done {
+fn done(fields: &Value) -> Done {
     Done {
         result: fields.to_string(),
         ..Done::default()
     }
 }
 
-fn failed(fields: Value) -> Done {
+fn failed(fields: &Value) -> Done {
     Done::failure(fields.to_string())
 }
 
@@ -342,14 +347,14 @@ async fn wait(call: &Call, entry: &Arc<Entry>) -> Done {
     }
     Done {
         cancelled: status == "interrupted",
-        ..done(Value::Object(fields))
+        ..done(&Value::Object(fields))
     }
 }
 
 async fn kill(entry: &Arc<Entry>) -> Done {
     let id = entry.id();
     if let Some(end) = entry.end() {
-        return done(json!({"status": "already_exited", "session_id": id, "exit_code": end.exit_code}));
+        return done(&json!({"status": "already_exited", "session_id": id, "exit_code": end.exit_code}));
     }
     entry.ask_to_end(Completion::Killed);
     // Whoever ends it knows that it ends.
@@ -357,16 +362,16 @@ async fn kill(entry: &Arc<Entry>) -> Done {
     if timeout(KILL_PATIENCE, entry.ended()).await.is_err() {
         return Done {
             survived: true,
-            ..failed(json!({"session_id": id, "error": "the process does not end; it may still run"}))
+            ..failed(&json!({"session_id": id, "error": "the process does not end; it may still run"}))
         };
     }
     let exit_code = entry.end().and_then(|end| end.exit_code);
-    done(json!({"status": "killed", "session_id": id, "exit_code": exit_code}))
+    done(&json!({"status": "killed", "session_id": id, "exit_code": exit_code}))
 }
 
 async fn typed(entry: &Arc<Entry>, text: String) -> Done {
     match entry.write(text).await {
-        Ok(bytes) => done(json!({"status": "ok", "session_id": entry.id(), "bytes_written": bytes})),
-        Err(unread) => failed(json!({"status": "error", "session_id": entry.id(), "error": unread.to_string()})),
+        Ok(bytes) => done(&json!({"status": "ok", "session_id": entry.id(), "bytes_written": bytes})),
+        Err(unread) => failed(&json!({"status": "error", "session_id": entry.id(), "error": unread.to_string()})),
     }
 }

@@ -141,7 +141,7 @@ pub(super) async fn wake(
     let ended = report::of_child(child, lineage);
     let result = report::of_call(rows, engine, call).await?;
     let carried = Box::pin(commit::carry_out(rows, engine, state, None, move |step| {
-        step.child_ended(ended, result);
+        step.child_ended(&ended, result);
     }))
     .await?;
     moved.push(carried.state);

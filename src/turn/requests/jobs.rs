@@ -50,7 +50,7 @@ impl JobChange {
 impl Engine {
     pub async fn create_job(&self, scope: &Scope, user: &str, new: NewJob) -> Verdict<Job> {
         let now = self.clock().now();
-        let job = Job::new(JobId::new(self.clock()), user, new, now).map_err(refused)?;
+        let job = Job::new(JobId::new(self.clock()), user, new, now).map_err(|fault| refused(&fault))?;
         self.are_toolsets(scope.tenant(), job.task.toolsets.as_deref())?;
         let made = scope.write("create_job", move |mut rows| {
             Box::pin(async move {
@@ -58,7 +58,7 @@ impl Engine {
                     return Ok(Err(earlier));
                 }
                 if MAX_JOBS <= usize::try_from(rows.count_jobs_of(&job.user_id).await?).unwrap_or(MAX_JOBS) {
-                    return Ok(Err(refused(JobFault::TooMany)));
+                    return Ok(Err(refused(&JobFault::TooMany)));
                 }
                 rows.add_job(&job).await?;
                 rows.remember(&job).await?;
@@ -85,7 +85,7 @@ impl Engine {
                 };
                 let job = match change.apply(job, now) {
                     Ok(job) => job,
-                    Err(fault) => return Ok(Err(refused(fault))),
+                    Err(fault) => return Ok(Err(refused(&fault))),
                 };
                 rows.write_job(&job).await?;
                 rows.remember(&job).await?;
@@ -292,7 +292,7 @@ fn prompt(job: &Job) -> String {
     }
 }
 
-pub(super) fn refused(fault: JobFault) -> EngineError {
+pub(super) fn refused(fault: &JobFault) -> EngineError {
     let (field, detail) = (fault.field(), fault.to_string());
     let problem = Problem::new(ProblemCode::InvalidRequest, detail.clone());
     EngineError::Refused(match field {

@@ -67,8 +67,8 @@ impl Step<'_> {
 
     /// A child is done. With the last of its call comes the result, and the turn
     /// goes on.
-    pub fn child_ended(&mut self, child: Subagent, result: Option<String>) {
-        self.tell_child(EventType::SubagentCompleted, &child);
+    pub fn child_ended(&mut self, child: &Subagent, result: Option<String>) {
+        self.tell_child(EventType::SubagentCompleted, child);
         let Some(result) = result else { return };
         self.settle_call(
             child.tool_call_id,

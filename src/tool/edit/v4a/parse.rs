@@ -126,7 +126,7 @@ struct Reader {
 impl Reader {
     fn take(&mut self, line: &str, number: usize) -> Result<(), ParseError> {
         if let Some(header) = header(line) {
-            return self.begin(header, number);
+            return self.begin(&header, number);
         }
         match &mut self.open {
             Some(Operation::Update { .. } | Operation::Add { .. }) => {}
@@ -141,7 +141,7 @@ impl Reader {
         Ok(())
     }
 
-    fn begin(&mut self, header: Header<'_>, number: usize) -> Result<(), ParseError> {
+    fn begin(&mut self, header: &Header<'_>, number: usize) -> Result<(), ParseError> {
         let named = |path: &str| match path {
             "" => Err(ParseError::EmptyPath(number)),
             path => Ok(path.to_owned()),

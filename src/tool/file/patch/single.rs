@@ -1,5 +1,10 @@
 //! One passage of one file.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "keys of JSON objects: a read of a missing one is null, and what is written is an object made here"
+)]
+
 use serde_json::{Map, Value, json};
 
 use super::edited::{Edited, failure, shown_diff, shown_text};

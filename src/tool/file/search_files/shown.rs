@@ -1,5 +1,10 @@
 //! From what was found to what a model reads.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "keys of JSON objects: a read of a missing one is null, and what is written is an object made here"
+)]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -30,13 +35,13 @@ pub(super) fn line_bound() -> Said {
     said
 }
 
-pub(super) fn content(asked: &Asked, in_directory: bool, found: Results) -> Said {
+pub(super) fn content(asked: &Asked, in_directory: bool, found: &Results) -> Said {
     let named = |path: &Path| match in_directory {
         true => asked.shown(path),
         false => asked.root.clone(),
     };
     let mut said = match asked.mode {
-        Mode::Lines => lines(asked, &found, named),
+        Mode::Lines => lines(asked, found, named),
         Mode::Files => {
             let mut said = Said::new(found.total_files);
             let page = match in_directory {
