@@ -102,6 +102,7 @@ fn session() -> CreateSession {
         approvals: Default::default(),
         sampling: Default::default(),
         tools: Default::default(),
+        budget: Default::default(),
         metadata: Default::default(),
     }
 }

@@ -18,6 +18,7 @@ fn tool(name: &str, arguments: &Value) -> String {
     format!("/tool {name} {arguments}")
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "it is written where it is used")]
 fn background(command: &str, more: Value) -> String {
     let mut arguments = json!({"command": command, "background": true});
     arguments

@@ -85,19 +85,7 @@ fn scripts() -> Vec<Script> {
             marks: &["a", "b"],
             ..scripts_base("parked")
         },
-        Script {
-            name: "delegated",
-            text: format!(
-                "/tool delegate_task {}\n/then\n/say done",
-                serde_json::json!({"tasks": [
-                    {"goal": format!("{}\n/then\n/say x", mark("a"))},
-                    {"goal": format!("{}\n/then\n/say y", guarded("b"))},
-                ]})
-            ),
-            queued: Some("/say second"),
-            marks: &["a", "b"],
-            ..scripts_base("delegated")
-        },
+        delegated(),
         Script {
             name: "steered",
             text: format!("{}\n{}\n/then\n/say done", mark("a"), guarded("b")),
@@ -121,6 +109,23 @@ fn scripts() -> Vec<Script> {
             ..scripts_base("cancel")
         },
     ]
+}
+
+/// Two children that work side by side, one of which has to ask.
+fn delegated() -> Script {
+    Script {
+        name: "delegated",
+        text: format!(
+            "/tool delegate_task {}\n/then\n/say done",
+            serde_json::json!({"tasks": [
+                {"goal": format!("{}\n/then\n/say x", mark("a"))},
+                {"goal": format!("{}\n/then\n/say y", guarded("b"))},
+            ]})
+        ),
+        queued: Some("/say second"),
+        marks: &["a", "b"],
+        ..scripts_base("delegated")
+    }
 }
 
 fn scripts_base(name: &'static str) -> Script {

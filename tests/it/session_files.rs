@@ -22,6 +22,48 @@ async fn part(web: &Web, path: &str, headers: &[(&str, &str)]) -> (u16, reqwest:
     (status, headers, answer.bytes().await.unwrap().to_vec())
 }
 
+/// The file as a whole, not at all where it is known, and in ranges.
+async fn is_sent_in_parts(web: &Web, path: &str, text: &str) {
+    let (status, headers, bytes) = part(web, path, &[]).await;
+    assert_eq!((status, bytes.as_slice()), (200, text.as_bytes()));
+    assert_eq!(headers["content-type"], "text/plain");
+    assert_eq!(headers["content-length"], text.len().to_string());
+    assert!(
+        headers["content-disposition"]
+            .to_str()
+            .unwrap()
+            .starts_with("attachment; filename=\"read me.txt\"")
+    );
+    assert_eq!(headers["x-content-type-options"], "nosniff");
+    let tag = headers["etag"].to_str().unwrap();
+    assert_eq!(part(web, path, &[("if-none-match", tag)]).await.0, 304);
+    for (range, expected) in [
+        ("bytes=4-6", "two"),
+        ("bytes=-10", "한국어\n"),
+        ("bytes=4-", "two\n한국어\n"),
+    ] {
+        let (status, headers, bytes) = part(web, path, &[("range", range)]).await;
+        assert_eq!(
+            (status, std::str::from_utf8(&bytes).unwrap()),
+            (206, expected),
+            "{range}"
+        );
+        assert!(
+            headers["content-range"]
+                .to_str()
+                .unwrap()
+                .ends_with(&format!("/{}", text.len()))
+        );
+    }
+    assert_eq!(
+        part(web, path, &[("range", "bytes=4-6"), ("if-range", "\"other\"")])
+            .await
+            .0,
+        200
+    );
+    assert_eq!(part(web, path, &[("range", "bytes=999-")]).await.0, 416);
+}
+
 #[test]
 fn files_are_put_listed_sent_and_taken_away() {
     on_both(async |mut place| {
@@ -66,44 +108,7 @@ fn files_are_put_listed_sent_and_taken_away() {
         assert_eq!(inner["data"][0]["path"], "docs/read me.txt");
 
         let path = format!("{files}/docs/read%20me.txt");
-        let (status, headers, bytes) = part(&web, &path, &[]).await;
-        assert_eq!((status, bytes.as_slice()), (200, text.as_bytes()));
-        assert_eq!(headers["content-type"], "text/plain");
-        assert_eq!(headers["content-length"], text.len().to_string());
-        assert!(
-            headers["content-disposition"]
-                .to_str()
-                .unwrap()
-                .starts_with("attachment; filename=\"read me.txt\"")
-        );
-        assert_eq!(headers["x-content-type-options"], "nosniff");
-        let tag = headers["etag"].to_str().unwrap();
-        assert_eq!(part(&web, &path, &[("if-none-match", tag)]).await.0, 304);
-        for (range, expected) in [
-            ("bytes=4-6", "two"),
-            ("bytes=-10", "한국어\n"),
-            ("bytes=4-", "two\n한국어\n"),
-        ] {
-            let (status, headers, bytes) = part(&web, &path, &[("range", range)]).await;
-            assert_eq!(
-                (status, std::str::from_utf8(&bytes).unwrap()),
-                (206, expected),
-                "{range}"
-            );
-            assert!(
-                headers["content-range"]
-                    .to_str()
-                    .unwrap()
-                    .ends_with(&format!("/{}", text.len()))
-            );
-        }
-        assert_eq!(
-            part(&web, &path, &[("range", "bytes=4-6"), ("if-range", "\"other\"")])
-                .await
-                .0,
-            200
-        );
-        assert_eq!(part(&web, &path, &[("range", "bytes=999-")]).await.0, 416);
+        is_sent_in_parts(&web, &path, text).await;
         let page = part(&web, &format!("{files}/page.html"), &[]).await.1;
         assert!(page["content-disposition"].to_str().unwrap().starts_with("attachment"));
 

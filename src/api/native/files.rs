@@ -62,7 +62,8 @@ impl FromRequestParts<ApiState> for InWorkspace {
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Failure> {
         let Ok(params) = RawPathParams::from_request_parts(parts, state).await else {
-            return Err(Failure::field("path", "expected UTF-8"));
+            // What is no text names no session and no file.
+            return Err(Failure::not_found("file"));
         };
         let segments: Vec<&str> = params.iter().map(|(_, segment)| segment).collect();
         let session = SessionId::from_segments(&segments)?;

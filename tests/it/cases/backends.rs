@@ -20,7 +20,7 @@ fn fc_082_a_command_that_would_leave_a_process_behind_is_answered_at_once() {
         assert_eq!(ended(&talk, &turn).await["status"], "completed");
         let messages = messages(&talk).await;
         let told = results(&messages)[0];
-        assert!(told.contains("leaves a process behind"), "{told}");
+        assert!(told.contains("detaches a process by itself"), "{told}");
         assert!(!web.server.workspace(talk.session.parse().unwrap()).join("pid").exists());
         web.stop().await;
     });

@@ -207,5 +207,8 @@ fn asked(input: &Value, findings: &[Finding], offer: Offer, smart_denied: bool) 
 }
 
 fn object(value: Value) -> Map<String, Value> {
-    value.as_object().unwrap().clone()
+    match value {
+        Value::Object(fields) => fields,
+        other => panic!("not an object: {other}"),
+    }
 }

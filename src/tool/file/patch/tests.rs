@@ -107,16 +107,9 @@ async fn what_does_not_fit_is_told_and_the_third_time_firmly() {
     assert_eq!(on_disk(&bench, "a.rs"), "fn one() {\n    x\n}\nfn two() {}\n");
 }
 
-#[tokio::test]
-async fn refusals_touch_nothing() {
-    let bench = with(&[
-        ("a.json", "{\"a\": 1}"),
-        ("bin", ""),
-        (".env", "TOKEN=secret-of-mine\n"),
-    ])
-    .await;
-    std::fs::write(bench.root().join("bin"), b"\xff\xfe\x00").unwrap();
-    for (arguments, reason) in [
+/// Arguments with what their refusal says.
+fn refused() -> Vec<(Value, &'static str)> {
+    vec![
         (json!({"mode": "sed"}), "`mode` is"),
         (json!({"old_string": "a", "new_string": "b"}), "`path` is missing"),
         (json!({"path": "a.json", "new_string": "b"}), "`old_string` is missing"),
@@ -183,7 +176,19 @@ async fn refusals_touch_nothing() {
             json!({"mode": "patch", "patch": "*** Add File: /etc/x\n+a"}),
             "belongs to the system",
         ),
-    ] {
+    ]
+}
+
+#[tokio::test]
+async fn refusals_touch_nothing() {
+    let bench = with(&[
+        ("a.json", "{\"a\": 1}"),
+        ("bin", ""),
+        (".env", "TOKEN=secret-of-mine\n"),
+    ])
+    .await;
+    std::fs::write(bench.root().join("bin"), b"\xff\xfe\x00").unwrap();
+    for (arguments, reason) in refused() {
         let said = run(&bench, arguments.clone()).await;
         assert!(said["error"].as_str().unwrap().contains(reason), "{arguments}: {said}");
     }

@@ -166,7 +166,7 @@ fn a_tenants_tools_are_its_own_and_follow_those_of_everybody() {
 /// While tools come and go in pairs, nobody ever sees half a pair.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn each_of_64_readers_sees_one_generation_while_tools_come_and_go() {
-    let bench = Arc::new(Bench::new().await);
+    let bench = Bench::new().await;
     let live = Arc::new(Live::new(Clock::system(), BTreeMap::new()));
     let pair = |round: u32| {
         let toolset = format!("round{round}");

@@ -27,12 +27,11 @@ fn short(next: &Next) -> String {
     }
 }
 
-#[tokio::test]
-async fn what_follows_an_answer() {
-    let game = Game::new().await;
+/// How far a turn has come, and what follows.
+fn after_answers() -> Vec<(Progress, &'static str)> {
     let none = Progress::default;
     let last = |steps, last| Progress { steps, last, ..none() };
-    let table = [
+    vec![
         (none(), "model"),
         (last(3, LastAnswer::None), "summary"),
         (last(1, LastAnswer::Text), "completed EndTurn"),
@@ -104,8 +103,13 @@ async fn what_follows_an_answer() {
             },
             "failed Error",
         ),
-    ];
-    for (progress, expected) in table {
+    ]
+}
+
+#[tokio::test]
+async fn what_follows_an_answer() {
+    let game = Game::new().await;
+    for (progress, expected) in after_answers() {
         assert_eq!(
             short(&next(&with(&game.state, progress.clone()), 3)),
             expected,
