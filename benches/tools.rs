@@ -35,6 +35,9 @@ async fn main() {
     let config = Config::load(&Sources::default()).unwrap();
     let host = Host::open(HostSettings {
         deny: Vec::new(),
+        policy: Default::default(),
+        container_guard: hermes_server::guard::standing::ContainerGuard::Skip,
+        scanner: Default::default(),
         exec_program: "/nonexistent".into(),
         data_dir: directory.path().to_owned(),
         terminal: config.terminal,
@@ -113,6 +116,7 @@ impl Bench {
             cwd: self.host.workspace_path(self.tenant, self.session),
             todo: "[]".to_owned(),
             seen_files: String::new(),
+            records: None,
             pen: Hub::default().write(self.session, TurnId::new(&self.clock), 0).pen(),
             cancel: CancellationToken::new(),
             clock: self.clock.clone(),
