@@ -54,7 +54,31 @@ fn whole(run: &str, mode: Mode) -> String {
     }
 }
 
+/// Letters that tell whether a run may be text at all.
+const HEAD: usize = 64;
+
+/// Whether the beginning decodes to text. Most runs are numbers, hashes and
+/// pictures, and end here: a command may print megabytes of them.
+fn begins_as_text(run: &str) -> bool {
+    let head: String = run
+        .chars()
+        .filter(|character| !character.is_ascii_whitespace())
+        .take(HEAD)
+        .collect();
+    let engine = if head.contains(['-', '_']) { FOR_URLS } else { PLAIN };
+    let usable = head.trim_end_matches('=').len() / 4 * 4;
+    let decoded = head.get(..usable).and_then(|letters| engine.decode(letters).ok());
+    decoded.is_some_and(|bytes| match std::str::from_utf8(&bytes) {
+        Ok(_) => true,
+        // Cut within a character.
+        Err(error) => error.error_len().is_none(),
+    })
+}
+
 fn holds_secret(run: &str, mode: Mode) -> bool {
+    if !begins_as_text(run) {
+        return false;
+    }
     let letters: String = run
         .chars()
         .filter(|character| !character.is_ascii_whitespace())
