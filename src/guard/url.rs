@@ -49,6 +49,12 @@ pub fn check(text: &str, allow_private: bool) -> Result<Url, Blocked> {
         _ => Blocked::Scheme,
     })?;
     check_url(&url, allow_private)?;
+    // Browsers take the first name after any number of slashes for the host; that
+    // is not what was written.
+    let host = text.split_once("://").map_or("", |(_, rest)| rest);
+    if host.is_empty() || host.starts_with(['/', '\\', '?', '#']) {
+        return Err(Blocked::Host);
+    }
     Ok(url)
 }
 
@@ -257,6 +263,7 @@ mod tests {
             assert!(matches!(verdict(text, false), Err(Blocked::Private(_))), "{text}");
         }
         assert_eq!(verdict("http://127.0.0.1/", true), Ok(()));
+        assert_eq!(verdict("https:///x", false), Err(Blocked::Host));
         assert_eq!(verdict("https://8.8.8.8/x", false), Ok(()));
     }
 

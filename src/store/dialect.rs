@@ -20,38 +20,6 @@ pub async fn now(conn: &mut Conn, clock: &Clock) -> Result<Timestamp, StoreError
     }
 }
 
-/// A session's state, read under its lock. On Postgres that is the row's; who
-/// waited for it reads the row as it is then. On SQLite the writer is alone.
-pub(super) const fn session_under_lock(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Sqlite => {
-            "select * from session where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)"
-        }
-        Kind::Postgres => {
-            "select * from session where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)
-            for no key update"
-        }
-    }
-}
-
-/// A session's lock and one of its turns as it is behind it. On Postgres the
-/// session is locked first; what changed while this waited for it is read anew.
-pub(super) const fn turn_under_lock(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Sqlite => {
-            "select s.head_seq, s.deleted_at, s.usage, t.epoch, t.step, t.status, t.cancel_reason
-            from session s join turn t on t.tenant_id = s.tenant_id and t.session_id = s.session_id
-            where s.tenant_id = $1 and s.session_id = $2 and t.turn_id = $3"
-        }
-        Kind::Postgres => {
-            "select s.head_seq, s.deleted_at, s.usage, t.epoch, t.step, t.status, t.cancel_reason
-            from session s join turn t on t.tenant_id = s.tenant_id and t.session_id = s.session_id
-            where s.tenant_id = $1 and s.session_id = $2 and t.turn_id = $3
-            for no key update of s, t"
-        }
-    }
-}
-
 /// Makes transactions that name the same subject follow one another, until each
 /// ends. On SQLite every write follows every other already.
 pub async fn one_at_a_time(conn: &mut Conn, subject: &str) -> Result<(), StoreError> {

@@ -3,7 +3,7 @@
 
 use super::notices::{Change, Notice};
 use super::scope::Rows;
-use super::{Arg, News, Row, StoreError, dialect};
+use super::{Arg, Kind, News, Row, StoreError};
 use crate::base::Timestamp;
 use crate::model::budget::SessionBudget;
 use crate::model::client_tool::ClientTool;
@@ -101,11 +101,19 @@ impl Rows<'_> {
     /// As [`Rows::lock_session`], but a deleted session counts: its running turn
     /// still has to end.
     pub async fn lock_session_even_deleted(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
+        // On Postgres the lock is the row's, and who waited for it reads the row
+        // as it is then. On SQLite the writer is alone.
+        const SQLITE: &str = "
+            select * from session where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)";
+        const POSTGRES: &str = "
+            select * from session where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)
+            for no key update";
+        let sql = match self.conn.dialect() {
+            Kind::Sqlite => SQLITE,
+            Kind::Postgres => POSTGRES,
+        };
         let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
-        let row = self
-            .conn
-            .row(dialect::session_under_lock(self.conn.dialect()), &args)
-            .await?;
+        let row = self.conn.row(sql, &args).await?;
         row.map(|row| self.record(&row)).transpose()
     }
 

@@ -3,7 +3,7 @@
 use super::scope::Rows;
 use super::sessions::named;
 use super::transcript::wire_name;
-use super::{Arg, News, Row, StoreError, dialect};
+use super::{Arg, Kind, News, Row, StoreError};
 use crate::base::Timestamp;
 use crate::model::id::{SessionId, TurnId};
 use crate::model::record::TurnRecord;
@@ -120,8 +120,22 @@ impl Rows<'_> {
         turn: TurnId,
         (epoch, step): (i64, i64),
     ) -> Result<Option<Fence>, StoreError> {
+        // On Postgres the session is locked first; what changed while this waited
+        // for it is read anew.
+        const SQLITE: &str = "
+            select s.head_seq, s.deleted_at, s.usage, t.epoch, t.step, t.status, t.cancel_reason
+            from session s join turn t on t.tenant_id = s.tenant_id and t.session_id = s.session_id
+            where s.tenant_id = $1 and s.session_id = $2 and t.turn_id = $3";
+        const POSTGRES: &str = "
+            select s.head_seq, s.deleted_at, s.usage, t.epoch, t.step, t.status, t.cancel_reason
+            from session s join turn t on t.tenant_id = s.tenant_id and t.session_id = s.session_id
+            where s.tenant_id = $1 and s.session_id = $2 and t.turn_id = $3
+            for no key update of s, t";
+        let sql = match self.conn.dialect() {
+            Kind::Sqlite => SQLITE,
+            Kind::Postgres => POSTGRES,
+        };
         let args = [self.tenant.into(), session.into(), turn.into()];
-        let sql = dialect::turn_under_lock(self.conn.dialect());
         let Some(row) = self.conn.row(sql, &args).await? else {
             return Ok(None);
         };

@@ -159,9 +159,9 @@ fn two_hundred_calls_of_one_answer_all_have_their_results() {
                 1 => tool("read_file", &json!({"path": "a", "limit": number + 1})),
                 2 => tool(
                     "patch",
-                    &json!({"path": "a", "old_string": "nothing there at all", "new_string": "x"}),
+                    &json!({"path": "a", "old_string": format!("nothing there at all {number}"), "new_string": "x"}),
                 ),
-                _ => tool("process", &json!({"action": "list"})),
+                _ => tool("session_search", &json!({"query": format!("word{number}")})),
             })
             .collect();
         let turn = server.turn(session, &calls.join("\n")).await.turn;

@@ -31,11 +31,17 @@ async fn session(client: &Client) -> String {
     format!("/v1/sessions/{}", session.as_str().unwrap())
 }
 
-async fn run(web: &Web, client: &Client, session: &str, command: &str, until: &str) {
-    let mut events = client.stream(web, &format!("{session}/stream")).await;
+/// Runs a turn up to an event of it, and gives its id.
+async fn run(web: &Web, client: &Client, session: &str, command: &str, until: &str) -> Value {
     let turn = json!({"input": terminal(command)});
-    client.post(&format!("{session}/turns"), &turn).await.expect(202);
-    events.until(until).await;
+    let turn = client.post(&format!("{session}/turns"), &turn).await.expect(202)["id"].clone();
+    reached(web, client, session, &turn, until).await;
+    turn
+}
+
+async fn reached(web: &Web, client: &Client, session: &str, turn: &Value, event: &str) {
+    let mut events = client.stream(web, &format!("{session}/stream?after=0")).await;
+    while events.until(event).await.data["turn_id"] != *turn {}
 }
 
 async fn pending(client: &Client) -> Value {
@@ -57,7 +63,7 @@ fn what_the_scanner_blocks_is_asked_and_never_allowed_for_good() {
         let session = session(&owner).await;
         run(&web, &owner, &session, "echo even", "turn.completed").await;
         run(&web, &owner, &session, "echo broken", "turn.completed").await;
-        run(&web, &owner, &session, "echo odd; rm -rf never-there", "turn.waiting").await;
+        let turn = run(&web, &owner, &session, "echo odd; rm -rf never-there", "turn.waiting").await;
         let approval = pending(&owner).await;
         let keys: Vec<&Value> = approval["findings"]
             .as_array()
@@ -70,8 +76,7 @@ fn what_the_scanner_blocks_is_asked_and_never_allowed_for_good() {
         assert_eq!(approval["choices"], json!(["once", "session", "deny"]));
         decide(&owner, "always").await.problem(400, "choice_not_offered");
         decide(&owner, "session").await.expect(200);
-        let mut events = owner.stream(&web, &format!("{session}/stream")).await;
-        events.until("turn.completed").await;
+        reached(&web, &owner, &session, &turn, "turn.completed").await;
         // The grant covers what the same scanner says of the next one.
         run(&web, &owner, &session, "echo odd again", "turn.completed").await;
         assert_eq!(pending(&owner).await, Value::Null);

@@ -195,6 +195,7 @@ fn a_colleague_sees_nothing_and_whoever_sees_the_tenant_sees_all() {
             .expect(200);
         assert_eq!(approval(&all.until("approval.requested").await)["id"], asked["id"]);
         assert_eq!(approval(&all.until("approval.resolved").await)["id"], asked["id"]);
+        talk.events.until("turn.completed").await;
         let mut again = talk.ask(&guarded("b")).await;
         all.until("approval.requested").await;
         loop {
