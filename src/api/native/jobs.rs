@@ -21,6 +21,7 @@ use crate::api::state::ApiState;
 use crate::model::id::JobId;
 use crate::model::job::{Job, JobCeiling, JobChanges, JobRun, JobState, JobTask, Missed, NewJob};
 use crate::model::principal::Scope;
+use crate::store::Once;
 use crate::turn::requests::JobChange;
 
 use super::bounds;
@@ -259,8 +260,17 @@ pub(super) async fn pause_job(
         let detail = format!("it is longer than {MAX_REASON_CHARS} characters");
         return Err(Failure::field("/reason", detail));
     }
+    changed(&state, caller, once, (id, JobChange::Pause(request.reason))).await
+}
+
+/// Changes a job once for its `Idempotency-Key`, and shows it.
+async fn changed(
+    state: &ApiState,
+    caller: Caller,
+    once: Option<Once>,
+    (id, change): (JobId, JobChange),
+) -> Result<Response, Failure> {
     let (engine, scope) = (state.engine.clone(), caller.scope.once(once));
-    let change = JobChange::Pause(request.reason);
     let changed = state.finish_once(async move { engine.change_job(&scope, id, change).await });
     Ok(changed.await?.answer(|job: Job| Json(job).into_response()))
 }
@@ -276,9 +286,7 @@ pub(super) async fn resume_job(
 ) -> Result<Response, Failure> {
     caller.require(Scope::TurnsWrite)?;
     let once = payload.once(&caller.principal).await?;
-    let (engine, scope) = (state.engine.clone(), caller.scope.once(once));
-    let changed = state.finish_once(async move { engine.change_job(&scope, id, JobChange::Resume).await });
-    Ok(changed.await?.answer(|job: Job| Json(job).into_response()))
+    changed(&state, caller, once, (id, JobChange::Resume)).await
 }
 
 /// Let a job run now, whatever its schedule says; that stays as it is.
@@ -292,9 +300,7 @@ pub(super) async fn trigger_job(
 ) -> Result<Response, Failure> {
     caller.require(Scope::TurnsWrite)?;
     let once = payload.once(&caller.principal).await?;
-    let (engine, scope) = (state.engine.clone(), caller.scope.once(once));
-    let changed = state.finish_once(async move { engine.change_job(&scope, id, JobChange::Trigger).await });
-    Ok(changed.await?.answer(|job: Job| Json(job).into_response()))
+    changed(&state, caller, once, (id, JobChange::Trigger)).await
 }
 
 /// List the runs of a job, newest first.
