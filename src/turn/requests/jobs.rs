@@ -35,7 +35,7 @@ const CONTEXT_CHARS: usize = 8_000;
 /// What may be done to a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobChange {
-    Update(JobChanges),
+    Update(Box<JobChanges>),
     Pause(Option<String>),
     Resume,
     Trigger,
@@ -44,7 +44,7 @@ pub enum JobChange {
 impl JobChange {
     pub fn apply(self, job: Job, now: crate::base::Timestamp) -> Result<Job, JobFault> {
         match self {
-            Self::Update(changes) => job.changed(changes, now),
+            Self::Update(changes) => job.changed(*changes, now),
             Self::Pause(reason) => Ok(job.paused(reason, now)),
             Self::Resume => job.resumed(now),
             Self::Trigger => Ok(job.triggered(now)),
