@@ -44,7 +44,7 @@ pub(super) fn request(
     let state = &owned.state;
     let scene = engine.scene(&state.session, &state.turn);
     let mut chat = vec![ChatMessage::System {
-        text: system_text(state.session.instructions.as_deref()),
+        text: system_text([&state.session.instructions, &state.turn.options.instructions]),
     }];
     chat.extend(transcript(messages, calls));
     if !with_tools {
@@ -71,11 +71,10 @@ fn sampling(turn: &TurnRecord, with_tools: bool) -> Sampling {
     sampling
 }
 
-fn system_text(instructions: Option<&str>) -> String {
-    match instructions {
-        Some(instructions) => format!("{IDENTITY}\n\n{instructions}"),
-        None => IDENTITY.to_owned(),
-    }
+/// Who the model is, then what the session says, then what the turn says.
+fn system_text(instructions: [&Option<String>; 2]) -> String {
+    let said = instructions.into_iter().flatten().map(String::as_str);
+    [IDENTITY].into_iter().chain(said).collect::<Vec<_>>().join("\n\n")
 }
 
 fn transcript(messages: &[MessageRecord], calls: &[CallRecord]) -> Vec<ChatMessage> {

@@ -42,5 +42,6 @@ mod sessions;
 mod shutdown;
 mod steer;
 mod streams;
+mod surfaces;
 mod tools;
 mod unconfined;

@@ -4,6 +4,8 @@
 //! selection of toolsets means for a session is decided here, with a reason for
 //! every tool that the session does not get.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -98,6 +100,14 @@ pub struct ToolsetView {
 }
 
 impl Registry {
+    /// The sign that stands for each tool.
+    pub fn emojis(&self) -> HashMap<&'static str, &'static str> {
+        self.tools
+            .iter()
+            .map(|tool| (tool.spec().name, tool.spec().emoji))
+            .collect()
+    }
+
     /// Every tool whose file is part of this binary.
     pub fn collect() -> Self {
         Self::of(inventory::iter::<Registered>().map(|registered| registered.0))

@@ -51,7 +51,7 @@ impl Engine {
                 if let Some(earlier) = earlier(&mut rows).await? {
                     return Ok(Answered::Earlier(earlier));
                 }
-                let answered = answer_all(&mut rows, &engine, session, batch).await?;
+                let answered = Box::pin(answer_all(&mut rows, &engine, session, batch)).await?;
                 if let Answered::Done(outcomes, _) = &answered {
                     rows.remember(outcomes).await?;
                 }

@@ -12,14 +12,17 @@ mod conditions;
 mod fork;
 mod import;
 mod queue;
+mod responses;
 mod sessions;
 mod steer;
 mod supersede;
 mod turns;
+mod whither;
 
 pub use batch::{BatchOutcome, BatchRequest};
 pub use fork::{ForkPoint, ForkSession};
 pub use import::ImportSession;
+pub use whither::Whither;
 
 use super::commit::Carried;
 use super::engine::Engine;
