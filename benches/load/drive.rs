@@ -96,6 +96,49 @@ impl Client {
         })
     }
 
+    /// Posts a turn and answers the times between its deltas.
+    pub(crate) async fn gaps(&self, session: &str, input: &str) -> Result<Vec<Duration>> {
+        let mut answer = self.held_turn(session, input).await?;
+        let (mut gaps, mut last, mut lines) = (Vec::new(), None, Lines::default());
+        while let Some(chunk) = answer.chunk().await? {
+            let now = Instant::now();
+            lines.take(&chunk, |event| {
+                if event == "message.delta" {
+                    gaps.extend(last.replace(now).map(|last| now.duration_since(last)));
+                }
+            });
+        }
+        Ok(gaps)
+    }
+
+    /// Posts a turn that asks, allows it once, and answers the time from the
+    /// decision to the next event of the turn's stream.
+    pub(crate) async fn allowed(&self, session: &str, input: &str) -> Result<Duration> {
+        let mut answer = self.held_turn(session, input).await?;
+        let mut lines = Lines::default();
+        let mut waits = false;
+        while !waits {
+            let chunk = answer.chunk().await?.context("a turn that does not ask")?;
+            lines.take(&chunk, |event| waits |= event == "turn.waiting");
+        }
+        let url = format!("{}/v1/approvals?session_id={session}&status=pending", self.base);
+        let pending: Value = self.http.get(url).send().await?.error_for_status()?.json().await?;
+        let id = pending.pointer("/data/0/id").and_then(Value::as_str);
+        let url = format!(
+            "{}/v1/approvals/{}/decision",
+            self.base,
+            id.context("nothing is asked")?
+        );
+        let decided = self.http.post(url).json(&json!({"choice": "once"}));
+        let began = Instant::now();
+        let decided = tokio::spawn(decided.send());
+        answer.chunk().await?.context("a stream that ends")?;
+        let told = began.elapsed();
+        decided.await??.error_for_status()?;
+        while answer.chunk().await?.is_some() {}
+        Ok(told)
+    }
+
     /// Posts a turn and leaves its stream to the caller.
     pub(crate) async fn held_turn(&self, session: &str, input: &str) -> Result<reqwest::Response> {
         let url = format!("{}/v1/sessions/{session}/turns", self.base);

@@ -21,7 +21,7 @@ use crate::server::Place;
 const ROW: usize = 400;
 const COMMITS: usize = 200;
 
-/// Streams 50 words as 50 events for every turn, at once.
+/// Streams as many words as `/tokens` asks for as so many events, at once.
 pub(crate) async fn serve(address: &str) -> Result<()> {
     let routes = Router::new()
         .route("/health/ready", get(async || "ok"))
@@ -38,8 +38,12 @@ async fn session() -> axum::Json<serde_json::Value> {
     axum::Json(serde_json::json!({"id": format!("{:032x}", Clock::system().uuid())}))
 }
 
-async fn turn(_body: Bytes) -> impl axum::response::IntoResponse {
-    let words = (1..=50).map(|number| frame("message.delta", &format!("word{number} ")));
+async fn turn(body: Bytes) -> impl axum::response::IntoResponse {
+    let asked = std::str::from_utf8(&body)
+        .ok()
+        .and_then(|text| text.split_once("/tokens "));
+    let asked = asked.and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
+    let words = (1..=asked.unwrap_or(50_u32)).map(|number| frame("message.delta", &format!("word{number} ")));
     let all = words.chain([frame("turn.completed", "")]);
     let body = Body::from_stream(stream::iter(all).map(Ok::<_, Infallible>));
     ([(CONTENT_TYPE, "text/event-stream")], body)
@@ -48,6 +52,19 @@ async fn turn(_body: Bytes) -> impl axum::response::IntoResponse {
 fn frame(event: &str, text: &str) -> String {
     let data = serde_json::json!({"type": event, "data": {"text": text}});
     format!("event: {event}\ndata: {data}\n\n")
+}
+
+/// The time from the start of a shell to its end, without any wall around it.
+pub(crate) async fn shells() -> Result<Vec<Duration>> {
+    let mut took = Vec::with_capacity(COMMITS);
+    for _ in 0..COMMITS {
+        let began = Instant::now();
+        let mut shell = tokio::process::Command::new("/bin/bash");
+        shell.args(["-c", "true"]).stdin(std::process::Stdio::null());
+        shell.output().await?;
+        took.push(began.elapsed());
+    }
+    Ok(took)
 }
 
 /// The time of one commit of one row, each synced to the disk.

@@ -6,10 +6,12 @@
 mod commits;
 mod drive;
 mod floor;
+mod memory;
 mod probe;
 mod report;
 mod scenes;
 mod server;
+mod tools;
 
 use std::path::PathBuf;
 

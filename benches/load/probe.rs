@@ -16,6 +16,15 @@ pub(crate) fn memory(pid: u32) -> Result<f64> {
     Ok(kib * 1024.0)
 }
 
+/// Memory in bytes, shared pages counted in full.
+pub(crate) fn resident(pid: u32) -> Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().next());
+    let kib: f64 = kib.context("no memory figure")?.parse()?;
+    Ok(kib * 1024.0)
+}
+
 /// CPU time of a process and of its children that are over.
 pub(crate) fn cpu(pid: u32) -> Result<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;

@@ -1,25 +1,26 @@
-//! What is measured, in order: the start, one turn at a time, many at once,
-//! tools, and what streams, held turns and parked approvals cost in memory.
+//! What is measured, in order: the start, one turn at a time, many at once;
+//! then tools and memory, which have files of their own.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
+use crate::drive::Timed;
 use crate::report::{Report, millis, quantile};
 use crate::server::{Database, Place, Server};
-use crate::{commits, floor, probe};
+use crate::{commits, floor, probe, tools};
 
 /// How much of everything.
 #[derive(Clone, Copy)]
 pub(crate) struct Size {
     /// Turns of a scene with one turn at a time.
-    alone: usize,
+    pub(crate) alone: usize,
     /// Turns of a scene with several at once.
     together: usize,
     starts: usize,
     /// Streams, held turns and approvals that are there at once.
-    held: usize,
+    pub(crate) held: usize,
 }
 
 impl Size {
@@ -37,25 +38,21 @@ impl Size {
     };
 }
 
-const MIB: f64 = 1024.0 * 1024.0;
+pub(crate) const MIB: f64 = 1024.0 * 1024.0;
 /// Until memory that a burst needed is given back.
-const SETTLE: Duration = Duration::from_millis(1500);
-const TEXT: &str = "/tokens 50 0";
-/// Five rounds of one command each.
-const ROUNDS: usize = 5;
-const TOOLS: &str = "/tool terminal {\"command\": \"echo 1\"}\n/then\n/tool terminal {\"command\": \"echo 2\"}\n/then\n\
-    /tool terminal {\"command\": \"echo 3\"}\n/then\n/tool terminal {\"command\": \"echo 4\"}\n/then\n\
-    /tool terminal {\"command\": \"echo 5\"}\n/then\n/say done";
-const HELD: &str = "/sleep 600000";
-const ASKS: &str = "/tool terminal {\"command\": \"rm -rf build\"}";
+pub(crate) const SETTLE: Duration = Duration::from_millis(1500);
+pub(crate) const TEXT: &str = "/tokens 50 0";
+const LONG: &str = "/tokens 1000 0";
+/// Five seconds of 20 words a second.
+const PACED: &str = "/tokens 100 20";
 
 /// One store's server, where it stands, and where its figures go.
-struct Scene<'a> {
-    binary: &'a Path,
-    place: &'a Place,
-    store: &'static str,
-    size: Size,
-    report: &'a mut Report,
+pub(crate) struct Scene<'a> {
+    pub binary: &'a Path,
+    pub place: &'a Place,
+    pub store: &'static str,
+    pub size: Size,
+    pub report: &'a mut Report,
 }
 
 pub(crate) async fn all(binary: &Path, database: &Database, size: Size, report: &mut Report) -> Result<()> {
@@ -74,21 +71,33 @@ pub(crate) async fn all(binary: &Path, database: &Database, size: Size, report: 
 }
 
 impl Scene<'_> {
-    fn add(&mut self, measure: impl Into<String>, unit: &'static str, value: f64) {
+    pub(crate) fn add(&mut self, measure: impl Into<String>, unit: &'static str, value: f64) {
         self.report.add(self.store, measure, unit, value);
+    }
+
+    pub(crate) fn against(&mut self, measure: impl Into<String>, unit: &'static str, ours: f64, floor: f64) {
+        self.report.against(self.store, measure, unit, ours, Some(floor));
     }
 
     async fn starts(&mut self) -> Result<()> {
         let first = Server::start(self.binary, self.place).await?;
         self.add("start to healthy, first start", "ms", millis(first.healthy_after));
         first.stop().await?;
-        let mut took = Vec::new();
+        let [mut healthy, mut least, mut finished] = [Vec::new(), Vec::new(), Vec::new()];
         for _ in 0..self.size.starts {
+            let floor = Server::start_floor(self.place).await?;
+            least.push(floor.healthy_after);
+            floor.stop().await?;
             let server = Server::start(self.binary, self.place).await?;
-            took.push(server.healthy_after);
+            healthy.push(server.healthy_after);
+            let session = server.client.session().await?;
+            server.client.turn(&session, TEXT).await?;
+            finished.push(server.began.elapsed());
             server.stop().await?;
         }
-        self.add("start to healthy, p50", "ms", quantile(took.into_iter(), 0.5));
+        let [healthy, least, finished] = [healthy, least, finished].map(|all| quantile(all.into_iter(), 0.5));
+        self.against("start to healthy, p50", "ms", healthy, least);
+        self.add("start to first finished turn, p50", "ms", finished);
         Ok(())
     }
 
@@ -96,13 +105,18 @@ impl Scene<'_> {
         let server = Server::start(self.binary, self.place).await?;
         let floor = Server::start_floor(self.place).await?;
         tokio::time::sleep(SETTLE).await;
-        self.add("memory idle (PSS)", "MiB", probe::memory(server.pid())? / MIB);
+        let [ours, least] = [probe::memory(server.pid())?, probe::memory(floor.pid())?];
+        self.against("memory idle (PSS)", "MiB", ours / MIB, least / MIB);
+        let [ours, least] = [probe::resident(server.pid())?, probe::resident(floor.pid())?];
+        self.against("memory idle (resident)", "MiB", ours / MIB, least / MIB);
         self.add("threads idle", "", probe::threads(server.pid())? as f64);
-        self.alone(&server, &floor).await?;
+        let commit = self.alone(&server, &floor).await?;
         for at_once in [1, 8, 64, 256] {
             self.together(&server, &floor, at_once).await?;
         }
-        self.tools(&server).await?;
+        self.long(&server, &floor).await?;
+        self.paced(&server).await?;
+        self.tools(&server, commit).await?;
         tokio::time::sleep(SETTLE).await;
         self.add(
             "memory after these turns (PSS)",
@@ -114,7 +128,8 @@ impl Scene<'_> {
     }
 
     /// One turn at a time: what the server adds to a model that takes no time.
-    async fn alone(&mut self, server: &Server, floor: &Server) -> Result<()> {
+    /// Answers what one commit takes.
+    async fn alone(&mut self, server: &Server, floor: &Server) -> Result<f64> {
         let count = self.size.alone;
         let [mut ours, mut least] = [Vec::new(), Vec::new()];
         // In turn, so that a noisy moment hits both; the first round is warm-up.
@@ -127,22 +142,24 @@ impl Scene<'_> {
                 }
             }
         }
-        let commits = floor::commits(self.place).await?;
-        self.add(
-            "floor: one commit of one row, p50",
-            "ms",
-            quantile(commits.into_iter(), 0.5),
-        );
-        let first_event = quantile(ours.iter().map(|turn| turn.first_event), 0.5);
-        self.add("POST to first event, p50", "ms", first_event);
-        let first_delta = quantile(ours.iter().map(|turn| turn.first_delta), 0.5);
-        self.add("POST to first delta, p50", "ms", first_delta);
+        let commit = quantile(floor::commits(self.place).await?.into_iter(), 0.5);
+        self.add("floor: one commit of one row, p50", "ms", commit);
+        type First = fn(&Timed) -> Duration;
+        let firsts: [(&str, First); 2] = [
+            ("event", |turn: &Timed| turn.first_event),
+            ("delta", |turn: &Timed| turn.first_delta),
+        ];
+        for (name, first) in firsts {
+            let [ours, least] = [&ours, &least].map(|turns| quantile(turns.iter().map(first), 0.5));
+            self.against(format!("POST to first {name}, p50"), "ms", ours, least);
+        }
         for (name, part) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
             let [ours, least] = [&ours, &least].map(|turns| quantile(turns.iter().map(|turn| turn.whole), part));
-            self.report
-                .against(self.store, format!("whole turn, {name}"), "ms", ours, Some(least));
+            self.against(format!("whole turn, {name}"), "ms", ours, least);
         }
-        Ok(())
+        let whole = quantile(ours.iter().map(|turn| turn.whole), 0.5);
+        self.against("whole turn, p50, beside its two commits", "ms", whole, 2.0 * commit);
+        Ok(commit)
     }
 
     async fn together(&mut self, server: &Server, floor: &Server, at_once: usize) -> Result<()> {
@@ -153,7 +170,9 @@ impl Scene<'_> {
         };
         let mut figures = Vec::new();
         for process in [floor, server] {
+            let began = Instant::now();
             let sessions = process.client.sessions(count).await?;
+            let made = count as f64 / began.elapsed().as_secs_f64();
             let before = probe::cpu(process.pid())?;
             let load = process.client.load(TEXT, at_once, sessions).await?;
             let cpu = probe::cpu(process.pid())?.saturating_sub(before);
@@ -162,6 +181,7 @@ impl Scene<'_> {
                 quantile(load.turns.iter().map(|turn| turn.whole), 0.5),
                 quantile(load.turns.iter().map(|turn| turn.whole), 0.99),
                 millis(cpu) / count as f64,
+                made,
             ]);
         }
         let [floor, ours] = figures.as_slice() else {
@@ -174,109 +194,64 @@ impl Scene<'_> {
             ("CPU per turn", "ms"),
         ];
         for ((name, unit), (ours, floor)) in names.into_iter().zip(ours.iter().zip(floor)) {
-            let measure = format!("{at_once} at once: {name}");
-            self.report.against(self.store, measure, unit, *ours, Some(*floor));
+            self.against(format!("{at_once} at once: {name}"), unit, *ours, *floor);
+        }
+        if let ([.., ours], [.., floor], 64) = (ours, floor, at_once) {
+            self.against("sessions created (16 at once)", "1/s", *ours, *floor);
         }
         Ok(())
     }
 
-    async fn tools(&mut self, server: &Server) -> Result<()> {
+    /// A thousand words at once.
+    async fn long(&mut self, server: &Server, floor: &Server) -> Result<()> {
         let count = (self.size.alone / 4).max(8);
-        for at_once in [1, 8] {
-            let sessions = server.client.sessions(count).await?;
-            let load = server.client.load(TOOLS, at_once, sessions).await?;
-            let rounds = (count * ROUNDS) as f64 / load.took.as_secs_f64();
-            self.add(format!("{at_once} at once: tool rounds (shell command)"), "1/s", rounds);
+        let mut figures = Vec::new();
+        for process in [floor, server] {
+            let sessions = process.client.sessions(count).await?;
+            let before = probe::cpu(process.pid())?;
+            let load = process.client.load(LONG, 1, sessions).await?;
+            let cpu = probe::cpu(process.pid())?.saturating_sub(before);
+            let whole = quantile(load.turns.iter().map(|turn| turn.whole), 0.5);
+            figures.push([whole, 1e3 * millis(cpu) / count as f64 / 1e3]);
+        }
+        if let [[least, least_cpu], [ours, cpu]] = figures.as_slice() {
+            self.against("1000 words at once: whole turn, p50", "ms", *ours, *least);
+            self.against("1000 words at once: CPU per delta", "µs", *cpu, *least_cpu);
         }
         Ok(())
     }
 
-    /// What is held costs; each in a server of its own, after as many that
-    /// warmed it up.
-    async fn memory(&mut self) -> Result<()> {
-        let held = self.size.held;
-        let server = Server::start(self.binary, self.place).await?;
-        let sessions = server.client.sessions(held).await?;
-        let mut streams = Vec::new();
-        for session in sessions.iter().take(held / 10) {
-            streams.push(server.client.idle_stream(session).await?);
-        }
-        let before = self.settled(&server).await?;
-        for session in sessions.iter().skip(held / 10) {
-            streams.push(server.client.idle_stream(session).await?);
-        }
-        self.per_one("idle stream", &server, before, held - held / 10).await?;
-        let cpu = probe::cpu(server.pid())?;
-        tokio::time::sleep(Duration::from_secs(10)).await;
-        let cpu = millis(probe::cpu(server.pid())?.saturating_sub(cpu));
-        self.add(format!("CPU of {held} idle streams"), "% of one", cpu / 100.0);
-        drop(streams);
-        server.stop().await?;
-
-        let server = Server::start(self.binary, self.place).await?;
-        let mut turns = Vec::new();
-        for session in sessions.iter().take(held / 10) {
-            turns.push(server.client.held_turn(session, HELD).await?);
-        }
-        let before = self.settled(&server).await?;
-        for session in sessions.iter().skip(held / 10) {
-            turns.push(server.client.held_turn(session, HELD).await?);
-        }
-        self.per_one("held turn with its stream", &server, before, held - held / 10)
-            .await?;
-        server.stop().await?;
-        drop(turns);
-        self.parked().await
-    }
-
-    async fn parked(&mut self) -> Result<()> {
-        // The held turns above are taken over by the next start; a place of its
-        // own keeps them out of the figures.
-        let place = Place::new(&match &self.place.url {
-            None => Database::Sqlite,
-            Some(url) => Database::Postgres(url.clone()),
-        })
-        .await?;
-        let held = self.size.held;
-        let server = Server::start(self.binary, &place).await?;
-        let sessions = server.client.sessions(2 * held).await?;
-        let (warm, rest) = sessions.split_at(held);
-        for (sessions, counts) in [(warm, false), (rest, true)] {
-            let before = self.settled(&server).await?;
-            for session in sessions {
-                let status = server.client.rest(session, ASKS).await?;
-                if status != "waiting" {
-                    bail!("a turn that asks is `{status}`");
-                }
-            }
-            if counts {
-                self.per_one("parked approval", &server, before, held).await?;
-            }
-        }
-        server.stop().await
-    }
-
-    async fn settled(&self, server: &Server) -> Result<f64> {
-        tokio::time::sleep(SETTLE).await;
-        probe::memory(server.pid())
-    }
-
-    async fn per_one(&mut self, what: &str, server: &Server, before: f64, count: usize) -> Result<()> {
-        let after = self.settled(server).await?;
+    /// Many streams of 20 words a second: whether each word comes when it should.
+    async fn paced(&mut self, server: &Server) -> Result<()> {
+        let count = self.size.held;
+        let sessions = server.client.sessions(count).await?;
+        let before = probe::cpu(server.pid())?;
+        let streams = sessions.iter().map(|session| server.client.gaps(session, PACED));
+        let gaps = futures::future::try_join_all(streams).await?.concat();
+        let cpu = millis(probe::cpu(server.pid())?.saturating_sub(before));
+        let name = format!("{count} streams of 20 words/s");
         self.add(
-            format!("memory per {what}"),
-            "kB",
-            (after - before) / count as f64 / 1e3,
+            format!("{name}: gap p50 (50 meant)"),
+            "ms",
+            quantile(gaps.iter().copied(), 0.5),
         );
+        self.add(format!("{name}: gap p99"), "ms", quantile(gaps.iter().copied(), 0.99));
+        self.add(format!("{name}: CPU per delta"), "µs", 1e3 * cpu / (count * 100) as f64);
         Ok(())
     }
 
     async fn commits(&mut self, database: &Database) -> Result<()> {
         let place = Place::new(database).await?;
         let text = commits::of_turn(self.binary, &place, TEXT).await?;
-        self.add("commits of a text turn", "", text as f64);
-        let tools = commits::of_turn(self.binary, &place, TOOLS).await?;
-        self.add("commits of a turn with five tool rounds", "", tools as f64);
+        let rounds = commits::of_turn(self.binary, &place, tools::ROUNDS).await?;
+        for (what, cost) in [("a text turn", text), ("a turn with five tool rounds", rounds)] {
+            self.add(format!("commits of {what}"), "", cost.commits as f64);
+            self.add(
+                format!("round trips to the database of {what}"),
+                "",
+                cost.round_trips as f64,
+            );
+        }
         Ok(())
     }
 }

@@ -69,6 +69,7 @@ impl Drop for Place {
 pub(crate) struct Server {
     child: Child,
     pub client: Client,
+    pub began: Instant,
     /// From the start of the process to its first healthy answer.
     pub healthy_after: Duration,
 }
@@ -123,6 +124,7 @@ impl Server {
         Ok(Self {
             child,
             client,
+            began,
             healthy_after: began.elapsed(),
         })
     }

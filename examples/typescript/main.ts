@@ -94,10 +94,17 @@ async function handle(event: Event): Promise<boolean> {
     case "reasoning.completed":
     case "tool_call.proposed":
     case "tool_call.output_delta":
+    case "question.asked":
+    case "question.answered":
+    case "question.expired":
+    case "question.cancelled":
+    case "subagent.started":
+    case "subagent.completed":
     case "usage.updated":
     case "budget.warning":
     case "budget.exceeded":
     case "todo.updated":
+    case "memory.updated":
     case "model.retrying":
     case "stream.hello":
     case "stream.reset":

@@ -12,8 +12,6 @@ pub mod secret;
 pub mod similarity;
 pub mod text;
 pub mod time;
-#[cfg(test)]
-pub(crate) mod vectors;
 
 pub use clock::Clock;
 pub use id::Id;

@@ -31,22 +31,27 @@ pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>, cutoff:
         .map(|(_, candidate)| candidate)
 }
 
-/// Characters in matching blocks: the longest common block, then the same on
-/// either side of it. An explicit stack, since texts come from outside.
+/// Characters in matching blocks.
 fn matching(a: &[char], b: &[char]) -> usize {
+    blocks(a, b).iter().map(|block| block.len).sum()
+}
+
+/// The matching blocks, in no order: the longest common one, then the same on
+/// either side of it. An explicit stack, since texts come from outside.
+pub fn blocks(a: &[char], b: &[char]) -> Vec<Block> {
     let places = places(b);
     let mut open = vec![(0, a.len(), 0, b.len())];
-    let mut matched = 0;
+    let mut found = Vec::new();
     while let Some((a_from, a_to, b_from, b_to)) = open.pop() {
         let block = longest_block(a, b, &places, (a_from, a_to, b_from, b_to));
         if block.len == 0 {
             continue;
         }
-        matched += block.len;
+        found.push(block);
         open.push((a_from, block.a, b_from, block.b));
         open.push((block.a + block.len, a_to, block.b + block.len, b_to));
     }
-    matched
+    found
 }
 
 /// Where each character of `b` stands, without the too popular ones.
@@ -62,11 +67,13 @@ fn places(b: &[char]) -> HashMap<char, Vec<usize>> {
     places
 }
 
-#[derive(Clone, Copy)]
-struct Block {
-    a: usize,
-    b: usize,
-    len: usize,
+/// A run of characters that stands in both texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Where it begins in the one and in the other.
+    pub a: usize,
+    pub b: usize,
+    pub len: usize,
 }
 
 /// The longest block within the window, the earliest in `a`, then in `b`.

@@ -185,6 +185,15 @@ async fn say(
                 }
             }
         }
+        if let EventBody::QuestionAsked(asked) = &event.body {
+            match asking::question(&asked.question, lines).await? {
+                Some(text) => client.answer(&asked.question, &text).await?,
+                None => {
+                    asking::leave_question(&asked.question);
+                    return Ok(ExitCode::from(WAITING));
+                }
+            }
+        }
         if let Some(turn) = ended(&event.body) {
             return Ok(outcome(turn));
         }

@@ -13,6 +13,8 @@ pub struct Agent {
     pub max_duration: Duration,
     /// Longest silence within a turn, parked time not counted.
     pub inactivity: Duration,
+    /// How long a question to a person waits; nothing is for ever.
+    pub clarify_timeout: Option<Duration>,
     pub api_max_retries: u32,
     /// The first pause before a retry; it doubles.
     pub retry_base: Duration,
@@ -25,6 +27,8 @@ impl Agent {
             max_turns: section.number("max_turns", 90, 1..=10_000),
             max_duration: section.seconds("max_seconds", 1800, 1..=604_800),
             inactivity: section.seconds("inactivity_seconds", 1800, 1..=604_800),
+            clarify_timeout: Some(section.seconds("clarify_timeout", 3600, 0..=31_536_000))
+                .filter(|timeout| !timeout.is_zero()),
             api_max_retries: section.number("api_max_retries", 3, 0..=20),
             retry_base: section.seconds("retry_base_seconds", 2, 0..=60),
         }

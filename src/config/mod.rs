@@ -9,12 +9,14 @@ mod agent;
 mod approvals;
 mod auth;
 mod check;
+mod delegation;
 mod error;
 mod files;
 mod kinds;
 mod layers;
 mod limits;
 mod log;
+mod memory;
 mod nearest;
 mod node;
 mod openai;
@@ -34,6 +36,7 @@ mod tests;
 pub use agent::Agent;
 pub use approvals::{Approvals, Mode, OnAsk, OnExpiry, Recovery};
 pub use auth::{Auth, Jwt};
+pub use delegation::Delegation;
 pub use error::{ConfigError, Problem};
 pub use files::Files;
 pub use layers::{Flags, Sources, process_environment};
@@ -64,12 +67,15 @@ pub struct Config {
     pub openai: OpenAi,
     pub agent: Agent,
     pub approvals: Approvals,
+    pub delegation: Delegation,
     /// Commands that nobody is asked about: rule names, literal text or globs.
     pub command_allowlist: Vec<String>,
     pub limits: Limits,
     pub usage: Usage,
     pub budgets: Budgets,
     pub terminal: Terminal,
+    /// How much is remembered of a user.
+    pub memory: crate::model::memory::Limits,
     pub retention: Retention,
     pub files: Files,
     pub log: Log,
@@ -108,11 +114,13 @@ impl Config {
             agent: root.section("agent", Agent::read),
             approvals: root.section("approvals", Approvals::read),
             command_allowlist: root.texts("command_allowlist"),
+            delegation: root.section("delegation", Delegation::read),
             limits: root.section("limits", Limits::read),
             usage: root.section("usage", Usage::read),
             budgets: root.section("budgets", spending::read_budgets),
             terminal: root.section("terminal", Terminal::read),
             files: Files::read(root),
+            memory: root.section("memory", memory::read),
             retention: root.section("retention", Retention::read),
             log: root.section("log", Log::read),
             platform_toolsets: root.section("platform_toolsets", PlatformToolsets::read),

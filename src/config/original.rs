@@ -7,10 +7,10 @@
 pub(super) const TOP_LEVEL: &[&str] = &[
     "_config_version", "attachments", "auxiliary", "bedrock", "browser", "checkpoints", "cloud", "code_execution",
     "compression", "context", "credential_pool_strategies", "cron", "curator", "custom_providers", "dashboard",
-    "database", "debug", "delegation", "discord", "display", "email", "fallback_model", "fallback_providers",
+    "database", "debug", "discord", "display", "email", "fallback_model", "fallback_providers",
     "feishu", "gateway", "goals", "group_sessions_per_user", "homeassistant", "honcho",
     "hooks", "hooks_auto_accept", "human_delay", "image_gen", "kanban", "known_plugin_toolsets", "logging", "lsp",
-    "matrix", "mattermost", "max_concurrent_sessions", "mcp", "mcp_servers", "memory", "model_aliases",
+    "matrix", "mattermost", "max_concurrent_sessions", "mcp", "mcp_servers", "model_aliases",
     "model_catalog", "moa", "network", "onboarding", "openrouter", "paste_collapse_threshold", "personalities",
     "platforms", "plugins", "prefill_messages_file", "privacy", "prompt_caching", "provider_routing", "providers",
     "quick_commands", "runtime", "secrets", "security", "session_reset", "sessions", "signal", "skills", "slack",
@@ -28,12 +28,18 @@ pub(super) const MODEL: &[&str] = &[
 
 #[rustfmt::skip]
 pub(super) const AGENT: &[&str] = &[
-    "auto_recovery_cycles", "build_wait_timeout", "clarify_timeout", "coding_instructions", "cron_drain_timeout",
+    "auto_recovery_cycles", "build_wait_timeout", "coding_instructions", "cron_drain_timeout",
     "disabled_toolsets", "fast_auto_seconds", "gateway_auto_continue_freshness", "gateway_notify_interval",
     "gateway_timeout", "gateway_timeout_warning", "gateway_turn_lease_timeout", "image_input_mode",
     "max_verify_nudges", "personalities", "reasoning_effort", "reasoning_overrides", "restart_after_turn_timeout",
     "restart_drain_timeout", "sanitizer_heal_escalation_threshold", "service_tier", "session_stall_timeout",
     "system_prompt", "tool_use_enforcement", "verbose", "verify_guidance", "verify_on_stop",
+];
+
+#[rustfmt::skip]
+pub(super) const DELEGATION: &[&str] = &[
+    "api_key", "api_mode", "base_url", "inherit_mcp_toolsets", "max_summary_chars", "provider", "reasoning_effort",
+    "subagent_auto_approve",
 ];
 
 pub(super) const APPROVALS: &[&str] = &[
@@ -45,6 +51,11 @@ pub(super) const APPROVALS: &[&str] = &[
 
 /// Logins at model vendors, which the original keeps under our section's name.
 pub(super) const AUTH: &[&str] = &["adopt_external_logins", "codex_login_flow"];
+
+#[rustfmt::skip]
+pub(super) const MEMORY: &[&str] = &[
+    "flush_min_turns", "memory_enabled", "nudge_interval", "provider", "user_profile_enabled", "write_approval",
+];
 
 #[rustfmt::skip]
 pub(super) const TERMINAL: &[&str] = &[

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use tokio::sync::{mpsc, oneshot};
 
 /// One shell command.
 #[derive(Clone, Debug)]
@@ -20,6 +21,18 @@ pub struct Command {
     pub stdin: Option<Vec<u8>>,
     /// Added to the environment's own allow-list, winning over it.
     pub environment: Vec<(String, String)>,
+}
+
+/// Somebody who looks after a command while it runs.
+#[derive(Debug)]
+pub struct Attendance {
+    /// Told the number of the command's first process once it runs, where that
+    /// can be known.
+    pub started: oneshot::Sender<Option<u32>>,
+    /// What is typed: the command has a terminal then, and no pipes.
+    pub typed: Option<mpsc::Receiver<Bytes>>,
+    /// Between the request to end and the order.
+    pub grace: Duration,
 }
 
 /// A piece of output, as it arrived.

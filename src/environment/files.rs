@@ -61,6 +61,8 @@ pub enum FileError {
     ReadOnly { path: PathBuf },
     #[error("`{path}` does not exist")]
     Missing { path: PathBuf },
+    #[error("`{path}` is there already")]
+    Exists { path: PathBuf },
     #[error("`{path}` is a directory")]
     IsDirectory { path: PathBuf },
     #[error("`{path}` is not a directory")]
@@ -140,7 +142,7 @@ impl Workspace {
         self.root().join(path)
     }
 
-    async fn blocking<T: Send + 'static>(
+    pub(super) async fn blocking<T: Send + 'static>(
         &self,
         path: &Path,
         work: impl FnOnce(&Place<'_>) -> Result<T, FileError> + Send + 'static,
@@ -194,7 +196,7 @@ fn entries(directory: &OwnedFd) -> Result<Vec<Entry>, Errno> {
     Ok(found)
 }
 
-fn kind(file_type: FileType) -> EntryKind {
+pub(super) fn kind(file_type: FileType) -> EntryKind {
     match file_type {
         FileType::RegularFile => EntryKind::File,
         FileType::Directory => EntryKind::Directory,

@@ -6,15 +6,17 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::command::{Chunk, Command, EnvironmentError, Finished, Isolation, IsolationChoice, Mechanism};
+use super::command::{Attendance, Chunk, Command, EnvironmentError, Finished, Isolation, IsolationChoice, Mechanism};
 use super::exec::description::{Confinement, Description, frame};
 use super::probe;
 use super::run::Run;
+use super::spare::Spares;
 use super::workspace::{self, Workspace};
 
 /// What every command may use at most.
@@ -41,6 +43,9 @@ impl Default for Limits {
     }
 }
 
+/// Between the request to end and the order: the original's value.
+const GRACE: Duration = Duration::from_secs(1);
+
 /// How this machine runs commands.
 #[derive(Clone, Debug)]
 pub struct LocalSettings {
@@ -65,6 +70,7 @@ pub struct LocalSettings {
 pub struct Local {
     settings: Arc<LocalSettings>,
     isolation: Arc<Isolation>,
+    spares: Arc<Spares>,
 }
 
 impl Local {
@@ -77,6 +83,7 @@ impl Local {
         let mut local = Self {
             settings: Arc::new(settings),
             isolation: untried,
+            spares: Arc::default(),
         };
         local.isolation = Arc::new(probe::find(&local, choice).await);
         local
@@ -118,6 +125,38 @@ impl Local {
             .map(|(finished, _)| finished)
     }
 
+    /// As [`Local::execute`], for a command that somebody looks after: its start
+    /// is told, and it may have a terminal.
+    pub async fn attend(
+        &self,
+        workspace: &Workspace,
+        command: Command,
+        attendance: Attendance,
+        output: impl FnMut(Chunk) + Send,
+        cancel: CancellationToken,
+    ) -> Result<Finished, EnvironmentError> {
+        let mechanism = match &*self.isolation {
+            Isolation::Working { mechanism, .. } => *mechanism,
+            Isolation::Unavailable { reason } => {
+                return Err(EnvironmentError::Unavailable { reason: reason.clone() });
+            }
+        };
+        let (began, limit) = (Instant::now(), command.timeout);
+        let (mut description, stdin) = self.describe(mechanism, workspace, command)?;
+        description.terminal = attendance.typed.is_some();
+        description.grace_ms = u64::try_from(attendance.grace.as_millis()).unwrap_or(u64::MAX);
+        let mut run = Run::start(
+            &self.settings.exec_program,
+            &description.confinement,
+            description.terminal,
+        )?;
+        run.attended_by(attendance);
+        let frame = frame(&description, stdin.as_deref()).map_err(EnvironmentError::Spawn)?;
+        drop((description, stdin));
+        let ended = run.accompany(&frame, limit, output, &cancel).await?;
+        Ok(ended.finished(began))
+    }
+
     /// As [`Local::execute`], behind a given mechanism; also says in the
     /// process's words which walls stood.
     pub(super) async fn execute_confined(
@@ -131,19 +170,19 @@ impl Local {
         let began = Instant::now();
         let limit = command.timeout;
         let (description, stdin) = self.describe(mechanism, workspace, command)?;
-        let mut run = Run::start(&self.settings.exec_program, &description.confinement)?;
         let frame = frame(&description, stdin.as_deref()).map_err(EnvironmentError::Spawn)?;
-        drop((description, stdin));
-        let ended = run.accompany(&frame, limit, output, &cancel).await?;
-        let finished = Finished {
-            exit_code: ended.exit_code,
-            timed_out: ended.timed_out,
-            interrupted: ended.interrupted,
-            survived: ended.survived,
-            cwd: ended.cwd,
-            duration: began.elapsed(),
+        let (program, confinement) = (&self.settings.exec_program, description.confinement);
+        drop((description.script, stdin));
+        let mut run = self.spares.run(program, &confinement)?;
+        // A trial comes alone; after a command there will be others.
+        let refill = async {
+            if matches!(*self.isolation, Isolation::Working { .. }) {
+                self.spares.refill(program, &confinement);
+            }
         };
-        Ok((finished, run.isolation))
+        // The order goes out first.
+        let (ended, ()) = tokio::join!(run.accompany(&frame, limit, output, &cancel), refill);
+        Ok((ended?.finished(began), run.isolation))
     }
 }
 
@@ -164,6 +203,8 @@ impl Local {
         writable.extend(settings.writable.iter().cloned());
         let description = Description {
             stdin_bytes: command.stdin.as_ref().map(Vec::len),
+            grace_ms: u64::try_from(GRACE.as_millis()).unwrap_or(u64::MAX),
+            terminal: false,
             timeout_ms: u64::try_from(command.timeout.as_millis()).unwrap_or(u64::MAX),
             environment: variables(settings, workspace, &command),
             script: command.script,

@@ -6,7 +6,9 @@
 //! and nothing here knows what a tool or a turn is.
 
 mod bubblewrap;
+mod change;
 mod command;
+mod directory;
 mod exec;
 mod files;
 mod identity;
@@ -16,12 +18,15 @@ mod probe;
 mod remove;
 mod replace;
 mod run;
+mod spare;
+mod terminal;
 mod visible;
 mod workspace;
 
 use tokio_util::sync::CancellationToken;
 
-pub use command::{Chunk, Command, EnvironmentError, Finished, Isolation, IsolationChoice, Mechanism};
+pub use command::{Attendance, Chunk, Command, EnvironmentError, Finished, Isolation, IsolationChoice, Mechanism};
+pub use directory::{Directory, Named};
 pub use exec::run_exec;
 pub use files::{Entry, EntryKind, FileError, Metadata, Parents};
 pub use local::{Limits, Local, LocalSettings};
@@ -65,6 +70,20 @@ impl Environment {
     ) -> Result<Finished, EnvironmentError> {
         match self {
             Self::Local(local) => local.execute(workspace, command, output, cancel).await,
+        }
+    }
+
+    /// As [`Environment::execute`], for a command that somebody looks after.
+    pub async fn attend(
+        &self,
+        workspace: &Workspace,
+        command: Command,
+        attendance: Attendance,
+        output: impl FnMut(Chunk) + Send,
+        cancel: CancellationToken,
+    ) -> Result<Finished, EnvironmentError> {
+        match self {
+            Self::Local(local) => local.attend(workspace, command, attendance, output, cancel).await,
         }
     }
 

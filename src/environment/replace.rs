@@ -84,7 +84,7 @@ impl<'a> Target<'a> {
     }
 }
 
-fn open_directory(place: &Place<'_>, path: &Path, parents: Parents) -> Result<OwnedFd, FileError> {
+pub(super) fn open_directory(place: &Place<'_>, path: &Path, parents: Parents) -> Result<OwnedFd, FileError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;
     match place.open_beneath(path, flags) {
         Err(FileError::Missing { .. }) if parents == Parents::Create => {}

@@ -19,9 +19,10 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::bubblewrap;
-use super::command::{Chunk, EnvironmentError, Mechanism};
+use super::command::{Attendance, Chunk, EnvironmentError, Finished, Mechanism};
 use super::exec::description::{Confinement, Report};
 use super::exec::kill_below;
+use super::terminal::{self, Terminal};
 
 /// How long the process may take to report after it was told to stop, or after
 /// the command's own time is over.
@@ -41,11 +42,28 @@ pub(super) struct Ended {
     pub(super) cwd: Option<PathBuf>,
 }
 
+impl Ended {
+    pub(super) fn finished(self, began: Instant) -> Finished {
+        Finished {
+            exit_code: self.exit_code,
+            timed_out: self.timed_out,
+            interrupted: self.interrupted,
+            survived: self.survived,
+            cwd: self.cwd,
+            duration: began.elapsed(),
+        }
+    }
+}
+
 /// One `exec` process and its three channels.
+#[derive(Debug)]
 pub(super) struct Run {
     process: Child,
     stdout: Stream<ChildStdout>,
     stderr: Stream<ChildStderr>,
+    /// In the place of both, where the command has one.
+    terminal: Option<Terminal>,
+    attendance: Option<Attendance>,
     reports: tokio::io::Lines<BufReader<OwnedReadHalf>>,
     /// Closing it tells the process to stop.
     orders: Option<OwnedWriteHalf>,
@@ -56,40 +74,66 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub(super) fn start(program: &Path, confinement: &Confinement) -> Result<Self, EnvironmentError> {
+    pub(super) fn start(
+        program: &Path,
+        confinement: &Confinement,
+        with_terminal: bool,
+    ) -> Result<Self, EnvironmentError> {
         let command = match confinement.mechanism {
             Mechanism::Landlock | Mechanism::None => tokio::process::Command::new(program),
             Mechanism::Bubblewrap => wrapped(program, confinement)?,
         };
-        Self::spawn(command).map_err(EnvironmentError::Spawn)
+        Self::spawn(command, with_terminal).map_err(EnvironmentError::Spawn)
     }
 
-    fn spawn(mut command: tokio::process::Command) -> io::Result<Self> {
+    pub(super) fn attended_by(&mut self, attendance: Attendance) {
+        self.patience = REPORT_PATIENCE + attendance.grace;
+        self.attendance = Some(attendance);
+    }
+
+    fn spawn(mut command: tokio::process::Command, with_terminal: bool) -> io::Result<Self> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let (reports, orders) = UnixStream::from_std(ours)?.into_split();
-        let mut process = command
+        command
             .arg("exec")
             .env_clear()
             .current_dir("/")
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
-        let (stdout, stderr) = (process.stdout.take(), process.stderr.take());
-        let (Some(stdout), Some(stderr)) = (stdout, stderr) else {
-            return Err(io::ErrorKind::BrokenPipe.into());
+            .stdin(Stdio::from(OwnedFd::from(theirs)));
+        let terminal = if with_terminal {
+            let (terminal, theirs) = terminal::pair()?;
+            command
+                .stdout(Stdio::from(theirs.try_clone()?))
+                .stderr(Stdio::from(theirs));
+            Some(terminal)
+        } else {
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            None
         };
+        let mut process = command.spawn()?;
+        // It holds the other side of the terminal; ours must not stay open.
+        drop(command);
+        let (stdout, stderr) = (process.stdout.take(), process.stderr.take());
+        if terminal.is_none() && (stdout.is_none() || stderr.is_none()) {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
         Ok(Self {
             process,
             stdout: Stream::new(stdout),
             stderr: Stream::new(stderr),
+            terminal,
+            attendance: None,
             reports: BufReader::new(reports).lines(),
             orders: Some(orders),
             group: None,
             patience: REPORT_PATIENCE,
             isolation: String::new(),
         })
+    }
+
+    /// Whether the process still waits for its order.
+    pub(super) fn is_there(&mut self) -> bool {
+        matches!(self.process.try_wait(), Ok(None))
     }
 
     /// From the order to the end of the whole tree.
@@ -116,8 +160,15 @@ impl Run {
         }
         let mut deadline = Instant::now() + limit + self.patience;
         let mut cancelled = false;
+        let mut typed = self.attendance.as_mut().and_then(|attendance| attendance.typed.take());
+        let mut unsent = Bytes::new();
         loop {
             tokio::select! {
+                Some(bytes) = terminal::next(&self.terminal) => output(Chunk::Stdout(bytes)),
+                Some(bytes) = terminal::typed(&mut typed), if unsent.is_empty() => unsent = bytes,
+                sent = terminal::send(&self.terminal, &unsent), if !unsent.is_empty() => {
+                    drop(unsent.split_to(sent.min(unsent.len())));
+                }
                 Some(bytes) = self.stdout.next() => output(Chunk::Stdout(bytes)),
                 Some(bytes) = self.stderr.next() => output(Chunk::Stderr(bytes)),
                 line = self.reports.next_line() => {
@@ -158,6 +209,13 @@ impl Run {
         match report {
             Some(Report::Started { group, isolation }) => {
                 self.group = group.and_then(Pid::from_raw);
+                if let Some(attendance) = self.attendance.take() {
+                    let number = group
+                        .and_then(|group| u32::try_from(group).ok())
+                        .or_else(|| self.process.id());
+                    // Who asked may be gone; the command is ended then.
+                    let _ = attendance.started.send(number);
+                }
                 self.isolation = isolation;
                 Ok(None)
             }
@@ -194,12 +252,14 @@ impl Run {
         drop(self.process.start_kill());
     }
 
-    /// Passes on what is still in the pipes and waits for the process to leave.
+    /// Passes on what is still in the pipes. The process leaves right after its
+    /// report, and the runtime reaps it.
     async fn drain(&mut self, output: &mut (impl FnMut(Chunk) + Send)) {
         let mut deadline = Instant::now() + DRAIN;
         loop {
             let chunk = timeout_at(deadline, async {
                 tokio::select! {
+                    Some(bytes) = terminal::next(&self.terminal) => Some(Chunk::Stdout(bytes)),
                     Some(bytes) = self.stdout.next() => Some(Chunk::Stdout(bytes)),
                     Some(bytes) = self.stderr.next() => Some(Chunk::Stderr(bytes)),
                     else => None,
@@ -209,8 +269,6 @@ impl Run {
             output(chunk);
             deadline = Instant::now() + DRAIN;
         }
-        // It leaves right after its report; if not, the runtime reaps it later.
-        drop(timeout(DRAIN, self.process.wait()).await);
     }
 }
 
@@ -228,15 +286,16 @@ fn wrapped(program: &Path, confinement: &Confinement) -> Result<tokio::process::
 }
 
 /// One of the command's outputs, until it ends.
+#[derive(Debug)]
 struct Stream<R> {
     source: Option<R>,
     buffer: BytesMut,
 }
 
 impl<R: AsyncRead + Unpin> Stream<R> {
-    fn new(source: R) -> Self {
+    fn new(source: Option<R>) -> Self {
         Self {
-            source: Some(source),
+            source,
             buffer: BytesMut::new(),
         }
     }
@@ -264,7 +323,7 @@ mod tests {
     fn misbehaving(script: &str) -> Run {
         let mut command = tokio::process::Command::new("/bin/sh");
         command.args(["-c", script]);
-        let mut run = Run::spawn(command).unwrap();
+        let mut run = Run::spawn(command, false).unwrap();
         run.patience = Duration::from_millis(100);
         run
     }

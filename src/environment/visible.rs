@@ -118,5 +118,10 @@ pub(super) const DEVICES: &[&str] = &[
 /// Whether everybody on this machine may read it. A command may hold the power
 /// to read more than its user could.
 pub(super) fn is_public(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|metadata| metadata.mode() & 0o004 != 0)
+    fs::metadata(path).is_ok_and(|metadata| is_for_all(metadata.mode()))
+}
+
+/// Whether this mode lets everybody read.
+pub(super) fn is_for_all(mode: u32) -> bool {
+    mode & 0o004 != 0
 }

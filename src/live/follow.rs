@@ -2,6 +2,7 @@
 //! exactly once and in order, refined by the drafts of what is in flight.
 //!
 //! The bell only says "look again": subscribe first, read the log, then wait.
+//! What this process commits meanwhile lies beside the bell and need not be read.
 //! A follower keeps one page at most; a reader that does not read costs nothing.
 //! What the reader does not want to see moves its cursor all the same.
 
@@ -15,7 +16,7 @@ use crate::base::{Clock, Timestamp};
 use crate::model::event::{Event, EventBody, HeartbeatData, HelloData, ResetData};
 use crate::model::event_types::Types;
 use crate::model::id::{SessionId, TurnId};
-use crate::store::{BellReceiver, Scope, StoreError};
+use crate::store::{BellReceiver, Heard, Scope, StoreError};
 
 /// Events read at once.
 const PAGE: u32 = 100;
@@ -91,8 +92,21 @@ enum Waiting {
 impl Follow {
     /// Subscribes; nothing that happens from now on is missed.
     pub fn start(self, clock: Clock) -> Follower {
+        let bell = self.scope.store().bell().subscribe(self.session);
+        self.listening(bell, clock)
+    }
+
+    /// As [`Follow::start`], for who listened to the session's bell before it
+    /// appended what follows the cursor.
+    pub fn start_with(self, bell: BellReceiver, clock: Clock) -> Follower {
+        let mut follower = self.listening(bell, clock);
+        follower.behind = !follower.take_fresh();
+        follower
+    }
+
+    fn listening(self, bell: BellReceiver, clock: Clock) -> Follower {
         Follower {
-            bell: self.scope.store().bell().subscribe(self.session),
+            bell,
             drafts: self.hub.read(self.session),
             cursor: self.cursor,
             seen: self.cursor.seq,
@@ -119,7 +133,7 @@ impl Follower {
             if self.over {
                 return None;
             }
-            if self.behind || !self.greeted {
+            if self.behind {
                 match self.read().await {
                     Ok(true) => continue,
                     Ok(false) => return None,
@@ -134,7 +148,9 @@ impl Follower {
             }
             let beat = self.clock.sleep_until(self.beat_at);
             tokio::select! {
-                () = self.bell.changed() => self.behind = true,
+                heard = self.bell.changed_past(self.seen) => {
+                    self.behind = heard == Heard::Other || !self.take_fresh();
+                }
                 () = self.drafts.changed(), if self.lively => {}
                 () = beat => {
                     self.behind = true;
@@ -175,6 +191,25 @@ impl Follower {
         }
     }
 
+    /// Takes what lies beside the bell, if that is all there is after what was
+    /// seen; `false`: it is not, and the log must be read.
+    fn take_fresh(&mut self) -> bool {
+        let Some(fresh) = self.bell.fresh(self.seen) else {
+            return false;
+        };
+        let events = fresh.iter().flat_map(|fresh| (fresh.first..).zip(&fresh.events));
+        let turn = self.follow.turn;
+        let events = events.filter(|(seq, event)| self.seen < *seq && (turn.is_none() || event.turn_id == turn));
+        let events: Option<Vec<Event>> = events.map(|(_, event)| event.event.clone()).collect();
+        let (Some(events), Some(last)) = (events, fresh.last()) else {
+            return false;
+        };
+        self.greet(last.last());
+        let cursor = self.take_events(self.cursor, events);
+        self.seen = last.last().max(cursor.seq);
+        true
+    }
+
     /// Reads the log after the cursor. `false` when the session is gone.
     async fn read(&mut self) -> Result<bool, StoreError> {
         let (session, turn, after) = (self.follow.session, self.follow.turn, self.cursor.seq);
@@ -186,6 +221,22 @@ impl Follower {
             return Ok(false);
         };
         self.behind = events.cut || events.items.len() == PAGE as usize;
+        self.greet(head_seq);
+        let mut cursor = self.cursor;
+        if let Some(oldest_seq) = gap {
+            cursor = self.reset(oldest_seq);
+        }
+        let cursor = self.take_events(cursor, events.items);
+        self.seen = if self.behind {
+            cursor.seq
+        } else {
+            head_seq.max(cursor.seq)
+        };
+        Ok(true)
+    }
+
+    /// The first frame of every stream.
+    fn greet(&mut self, head_seq: i64) {
         if !self.greeted {
             self.greeted = true;
             let body = EventBody::StreamHello(HelloData { head_seq });
@@ -195,19 +246,11 @@ impl Follower {
                 event,
             });
         }
-        let mut cursor = self.cursor;
-        if let Some(oldest_seq) = gap {
-            cursor = self.reset(oldest_seq);
-        }
-        for event in events.items {
-            cursor = self.take_event(cursor, event);
-        }
-        self.seen = if self.behind {
-            cursor.seq
-        } else {
-            head_seq.max(cursor.seq)
-        };
-        Ok(true)
+    }
+
+    fn take_events(&mut self, from: Cursor, events: Vec<Event>) -> Cursor {
+        let take = |cursor, event| self.take_event(cursor, event);
+        events.into_iter().fold(from, take)
     }
 
     /// Tells that events are not kept any more, and goes on behind them. A turn

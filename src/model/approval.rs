@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 use super::grant::GrantLimits;
 use super::id::{ApprovalId, CallId, GrantId, MessageId, SessionId, TurnId};
+use super::lineage::Ancestor;
 use crate::base::Timestamp;
 use crate::guard::Finding;
 
@@ -172,9 +173,22 @@ pub struct Approval {
     pub expires_at: Option<Timestamp>,
     pub on_expiry: OnExpiry,
     pub decision: Option<Decision>,
+    /// Where delegated work asks: the session and turn that do it. The approval
+    /// itself is its root's.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub origin: Option<Ancestor>,
 }
 
 impl Approval {
+    /// The session and turn that wait for the answer.
+    pub fn asker(&self) -> Ancestor {
+        self.origin.unwrap_or(Ancestor {
+            session_id: self.session_id,
+            turn_id: self.turn_id,
+        })
+    }
+
     /// Names what the answer is about: what was asked, or what it was edited to.
     pub fn decided_digest(&self) -> &str {
         let edited = self.decision.as_ref().and_then(|decision| decision.digest.as_deref());

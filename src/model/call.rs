@@ -19,12 +19,38 @@ pub enum Effect {
     Write,
 }
 
+/// Who carries a call out. What is not the server's is handed over and waits,
+/// as rows only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Execution {
+    #[default]
+    Server,
+    /// The client that brought the tool.
+    Client,
+    /// A person, by an answer.
+    Person,
+    /// Child sessions.
+    Children,
+}
+
+impl Execution {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Client => "client",
+            Self::Person => "person",
+            Self::Children => "children",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallStatus {
     /// Stored, not started: an earlier call or a decision comes first.
     Proposed,
-    /// A person has to decide.
+    /// A person has to decide, or whoever carries it out has it.
     Waiting,
     Running,
     Succeeded,
@@ -68,6 +94,10 @@ pub struct ToolCall {
     /// The arguments the tool gets: parsed and coerced, or as a person edited them.
     pub arguments: serde_json::Value,
     pub effect: Effect,
+    /// Who carries it out.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub execution: Execution,
     pub status: CallStatus,
     /// The tool's result, once there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

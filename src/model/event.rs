@@ -8,8 +8,11 @@ use super::approval::Approval;
 use super::budget::Budget;
 use super::call::ToolCall;
 use super::id::{CallId, MessageId, SessionId, TurnId};
+use super::lineage::Subagent;
+use super::memory::Target;
 use super::message::Message;
 use super::problem::Problem;
+use super::question::Question;
 use super::session::Session;
 use super::turn::{SteerView, Turn, Usage};
 use crate::base::Timestamp;
@@ -71,6 +74,18 @@ pub enum EventType {
     ApprovalSuperseded,
     #[serde(rename = "approval.cancelled")]
     ApprovalCancelled,
+    #[serde(rename = "question.asked")]
+    QuestionAsked,
+    #[serde(rename = "question.answered")]
+    QuestionAnswered,
+    #[serde(rename = "question.expired")]
+    QuestionExpired,
+    #[serde(rename = "question.cancelled")]
+    QuestionCancelled,
+    #[serde(rename = "subagent.started")]
+    SubagentStarted,
+    #[serde(rename = "subagent.completed")]
+    SubagentCompleted,
     #[serde(rename = "usage.updated")]
     UsageUpdated,
     #[serde(rename = "budget.warning")]
@@ -79,6 +94,8 @@ pub enum EventType {
     BudgetExceeded,
     #[serde(rename = "todo.updated")]
     TodoUpdated,
+    #[serde(rename = "memory.updated")]
+    MemoryUpdated,
     #[serde(rename = "model.retrying")]
     ModelRetrying,
 }
@@ -114,10 +131,17 @@ impl EventType {
             Self::ApprovalExpired => "approval.expired",
             Self::ApprovalSuperseded => "approval.superseded",
             Self::ApprovalCancelled => "approval.cancelled",
+            Self::QuestionAsked => "question.asked",
+            Self::QuestionAnswered => "question.answered",
+            Self::QuestionExpired => "question.expired",
+            Self::QuestionCancelled => "question.cancelled",
+            Self::SubagentStarted => "subagent.started",
+            Self::SubagentCompleted => "subagent.completed",
             Self::UsageUpdated => "usage.updated",
             Self::BudgetWarning => "budget.warning",
             Self::BudgetExceeded => "budget.exceeded",
             Self::TodoUpdated => "todo.updated",
+            Self::MemoryUpdated => "memory.updated",
             Self::ModelRetrying => "model.retrying",
         }
     }
@@ -147,6 +171,12 @@ impl EventType {
 pub enum ResumeReason {
     /// A person decided, or the time to decide ran out.
     Decided,
+    /// A person answered a question, or the time to answer ran out.
+    Answered,
+    /// Delegated work is done.
+    Children,
+    /// The client gave the results of calls that it carries out.
+    ToolResults,
     /// Its server stopped; another run took over.
     Recovered,
 }
@@ -210,6 +240,16 @@ pub struct ApprovalData {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct QuestionData {
+    pub question: Question,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SubagentData {
+    pub subagent: Subagent,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct UsageData {
     /// Of the turn so far.
     pub turn: Usage,
@@ -226,6 +266,13 @@ pub struct BudgetData {
 pub struct TodoData {
     #[schema(value_type = Vec<Object>)]
     pub todos: serde_json::Value,
+}
+
+/// A list of the user's memory after a call changed it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct MemoryData {
+    pub target: Target,
+    pub entries: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -312,6 +359,18 @@ pub enum EventBody {
     ApprovalSuperseded(ApprovalData),
     #[serde(rename = "approval.cancelled")]
     ApprovalCancelled(ApprovalData),
+    #[serde(rename = "question.asked")]
+    QuestionAsked(QuestionData),
+    #[serde(rename = "question.answered")]
+    QuestionAnswered(QuestionData),
+    #[serde(rename = "question.expired")]
+    QuestionExpired(QuestionData),
+    #[serde(rename = "question.cancelled")]
+    QuestionCancelled(QuestionData),
+    #[serde(rename = "subagent.started")]
+    SubagentStarted(SubagentData),
+    #[serde(rename = "subagent.completed")]
+    SubagentCompleted(SubagentData),
     #[serde(rename = "usage.updated")]
     UsageUpdated(UsageData),
     #[serde(rename = "budget.warning")]
@@ -320,6 +379,8 @@ pub enum EventBody {
     BudgetExceeded(BudgetData),
     #[serde(rename = "todo.updated")]
     TodoUpdated(TodoData),
+    #[serde(rename = "memory.updated")]
+    MemoryUpdated(MemoryData),
     #[serde(rename = "model.retrying")]
     ModelRetrying(RetryData),
 
@@ -371,10 +432,17 @@ impl EventBody {
             Self::ApprovalExpired(_) => "approval.expired",
             Self::ApprovalSuperseded(_) => "approval.superseded",
             Self::ApprovalCancelled(_) => "approval.cancelled",
+            Self::QuestionAsked(_) => "question.asked",
+            Self::QuestionAnswered(_) => "question.answered",
+            Self::QuestionExpired(_) => "question.expired",
+            Self::QuestionCancelled(_) => "question.cancelled",
+            Self::SubagentStarted(_) => "subagent.started",
+            Self::SubagentCompleted(_) => "subagent.completed",
             Self::UsageUpdated(_) => "usage.updated",
             Self::BudgetWarning(_) => "budget.warning",
             Self::BudgetExceeded(_) => "budget.exceeded",
             Self::TodoUpdated(_) => "todo.updated",
+            Self::MemoryUpdated(_) => "memory.updated",
             Self::ModelRetrying(_) => "model.retrying",
             Self::MessageStarted(_) => "message.started",
             Self::MessageDelta(_) => "message.delta",

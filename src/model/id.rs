@@ -18,11 +18,16 @@ pub mod kinds {
     #[derive(Debug)]
     pub struct Approval;
     #[derive(Debug)]
+    pub struct Question;
+    #[derive(Debug)]
     pub struct Grant;
     #[derive(Debug)]
     pub struct Key;
     #[derive(Debug)]
     pub struct Process;
+    /// A process in the background of a session.
+    #[derive(Debug)]
+    pub struct Background;
     #[derive(Debug)]
     pub struct Node;
     #[derive(Debug)]
@@ -50,6 +55,9 @@ impl Kind for kinds::Call {
 impl Kind for kinds::Approval {
     const PREFIX: &'static str = "apr";
 }
+impl Kind for kinds::Question {
+    const PREFIX: &'static str = "qst";
+}
 impl Kind for kinds::Grant {
     const PREFIX: &'static str = "grant";
 }
@@ -57,6 +65,9 @@ impl Kind for kinds::Key {
     const PREFIX: &'static str = "key";
 }
 impl Kind for kinds::Process {
+    const PREFIX: &'static str = "proc";
+}
+impl Kind for kinds::Background {
     const PREFIX: &'static str = "proc";
 }
 impl Kind for kinds::Node {
@@ -78,10 +89,13 @@ pub type TurnId = Id<kinds::Turn>;
 pub type MessageId = Id<kinds::Message>;
 pub type CallId = Id<kinds::Call>;
 pub type ApprovalId = Id<kinds::Approval>;
+pub type QuestionId = Id<kinds::Question>;
 pub type GrantId = Id<kinds::Grant>;
 pub type KeyId = Id<kinds::Key>;
 /// One run of the server.
 pub type ProcessId = Id<kinds::Process>;
+/// A process in the background of a session.
+pub type BackgroundId = Id<kinds::Background>;
 /// One data directory; outlives the processes that open it one after another.
 pub type NodeId = Id<kinds::Node>;
 pub type AuditId = Id<kinds::Audit>;

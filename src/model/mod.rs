@@ -4,17 +4,23 @@
 
 pub mod approval;
 pub mod audit;
+pub mod background;
 pub mod budget;
 pub mod call;
+pub mod client_tool;
 pub mod event;
 pub mod event_types;
 pub mod grant;
 pub mod id;
+pub mod lineage;
+pub mod memory;
 pub mod message;
 pub mod pattern;
+pub mod policy;
 pub mod precondition;
 pub mod principal;
 pub mod problem;
+pub mod question;
 pub mod record;
 pub mod sampling;
 pub mod search;

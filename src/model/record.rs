@@ -7,12 +7,16 @@ use serde::{Deserialize, Serialize};
 use super::approval::{Approval, ApprovalStatus, Decision};
 use super::audit::Audited;
 use super::budget::BudgetGrant;
-use super::call::{CallStatus, Effect, ToolCall};
+use super::call::{CallStatus, Effect, Execution, ToolCall};
+use super::client_tool::ClientTool;
 use super::event::EventType;
 use super::grant::{Grant, GrantUse};
-use super::id::{ApprovalId, CallId, KeyId, MessageId, NodeId, ProcessId, SessionId, TenantId, TurnId};
+use super::id::{ApprovalId, CallId, KeyId, MessageId, NodeId, ProcessId, QuestionId, SessionId, TenantId, TurnId};
+use super::lineage::{Lineage, NewChild};
+use super::memory::Target;
 use super::message::{FinishReason, Message, Part, Role};
 use super::problem::Problem;
+use super::question::{Question, QuestionAnswer, QuestionStatus};
 use super::sampling::Sampling;
 use super::session::{ApprovalPolicy, EnvironmentSpec, SessionStatus, ToolsetSelection};
 use super::turn::{CancelReason, Steer, StopReason, Turn, TurnOptions, TurnStatus, Usage};
@@ -33,6 +37,8 @@ pub struct SessionRecord {
     pub approvals: ApprovalPolicy,
     /// Of turns that say nothing else.
     pub sampling: Box<Sampling>,
+    /// Tools that the client carries out.
+    pub tools: Vec<ClientTool>,
     pub status: SessionStatus,
     pub head_seq: i64,
     pub next_position: i64,
@@ -42,11 +48,25 @@ pub struct SessionRecord {
     pub todo: String,
     /// JSON of what the model was shown of files; empty before the first.
     pub seen_files: String,
+    /// What the prompt shows of the user's memory, as of the first turn; nothing
+    /// before it.
+    pub memory_block: Option<String>,
     pub cwd: Option<String>,
     /// The data directory that holds the session's files, once it has any.
     pub node_id: Option<NodeId>,
+    /// Whose work it does, if not its user's own.
+    pub lineage: Option<Box<Lineage>>,
     /// Set when the session was deleted while a turn was active.
     pub deleted_at: Option<Timestamp>,
+}
+
+impl SessionRecord {
+    /// The session that holds the files and the grants: the root of delegated
+    /// work.
+    pub fn home(&self) -> SessionId {
+        let root = self.lineage.as_ref().and_then(|lineage| lineage.root());
+        root.map_or(self.session_id, |root| root.session_id)
+    }
 }
 
 /// How far the model's side of a turn has come; kept with the turn so that a
@@ -68,6 +88,9 @@ pub struct Progress {
     /// Budgets that a warning was given for, one bit each.
     #[serde(default)]
     pub warned: u16,
+    /// Changes of the memory that failed since it was full.
+    #[serde(default)]
+    pub memory_overflows: u32,
 }
 
 /// What the newest stored answer was.
@@ -235,6 +258,7 @@ pub struct CallRecord {
     /// The arguments as a person replaced them.
     pub edited: Option<serde_json::Value>,
     pub effect: Effect,
+    pub execution: Execution,
     pub segment: u32,
     /// Whether calls of the same segment run together.
     pub parallel: bool,
@@ -246,6 +270,11 @@ pub struct CallRecord {
 }
 
 impl CallRecord {
+    /// Whoever carries it out has it; it is neither run here nor decided on.
+    pub fn is_handed_over(&self) -> bool {
+        self.execution != Execution::Server && self.status == CallStatus::Waiting && self.started_at.is_some()
+    }
+
     /// What the tool is called with.
     pub fn effective_arguments(&self) -> &serde_json::Value {
         self.edited.as_ref().unwrap_or(&self.arguments)
@@ -260,6 +289,7 @@ impl CallRecord {
             name: self.name.clone(),
             arguments: self.effective_arguments().clone(),
             effect: self.effect,
+            execution: self.execution,
             status: self.status,
             result,
             exit_code: self.exit_code,
@@ -287,6 +317,14 @@ pub struct ApprovalUpdate {
     pub decision: Option<Decision>,
 }
 
+/// What becomes of a question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QuestionUpdate {
+    pub question_id: QuestionId,
+    pub status: QuestionStatus,
+    pub answer: Option<QuestionAnswer>,
+}
+
 /// Everything one transaction writes, as data: decided by pure code under the
 /// session's lock, carried out by the store in a few statements.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -303,6 +341,8 @@ pub struct Writes {
     pub calls: Vec<CallRecord>,
     pub new_approvals: Vec<Approval>,
     pub approvals: Vec<ApprovalUpdate>,
+    pub new_questions: Vec<Question>,
+    pub questions: Vec<QuestionUpdate>,
     pub new_grants: Vec<Grant>,
     pub used_grants: Vec<GrantUse>,
     pub audited: Vec<Audited>,
@@ -311,6 +351,14 @@ pub struct Writes {
     pub budget_grants: Vec<BudgetGrant>,
     /// What the session has seen of files, when that changed.
     pub seen_files: Option<String>,
+    /// Sessions that begin to work for this one.
+    pub new_children: Vec<NewChild>,
+    /// Calls whose children have nobody to work for any more.
+    pub orphaned: Vec<CallId>,
+    /// The block of memory that the session's prompt has from now on.
+    pub memory_block: Option<String>,
+    /// Lists of the user's memory that are replaced.
+    pub memories: Vec<(Target, Vec<String>)>,
 }
 
 impl Writes {
@@ -325,11 +373,17 @@ impl Writes {
         self.calls.extend(more.calls);
         self.new_approvals.extend(more.new_approvals);
         self.approvals.extend(more.approvals);
+        self.new_questions.extend(more.new_questions);
+        self.questions.extend(more.questions);
         self.new_grants.extend(more.new_grants);
         self.used_grants.extend(more.used_grants);
         self.audited.extend(more.audited);
         self.usage.extend(more.usage);
         self.budget_grants.extend(more.budget_grants);
         self.seen_files = more.seen_files.or(self.seen_files.take());
+        self.new_children.extend(more.new_children);
+        self.orphaned.extend(more.orphaned);
+        self.memory_block = more.memory_block.or(self.memory_block.take());
+        self.memories.extend(more.memories);
     }
 }

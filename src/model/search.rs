@@ -19,36 +19,99 @@ const MAX_TERMS: usize = 8;
 const BEFORE_CHARS: usize = 60;
 const EXCERPT_CHARS: usize = 240;
 
-/// Folded texts that all have to occur in what is found.
+/// Folded texts that all have to occur in what is found, and those that must not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Terms(Vec<String>);
+pub struct Terms {
+    all: Vec<String>,
+    none: Vec<String>,
+}
+
+/// Alternatives any more of which help nobody.
+const MAX_ALTERNATIVES: usize = 8;
+
+/// What is looked for, in the language of search boxes: words that all have to
+/// occur, `OR` between alternatives, `NOT` before a word that must not occur,
+/// quotes around words that belong together, `*` behind the beginning of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query(Vec<Terms>);
+
+impl Query {
+    /// `None` where an alternative asks for nothing, or more than a search takes.
+    pub fn of(text: &str) -> Option<Self> {
+        let mut alternatives = vec![Vec::new()];
+        let mut negated = false;
+        for (word, quoted) in words(text) {
+            match word {
+                "OR" if !quoted => alternatives.push(Vec::new()),
+                "AND" if !quoted => {}
+                "NOT" if !quoted => negated = true,
+                word => {
+                    let word = word.trim_matches(['(', ')']);
+                    let word = if quoted { word } else { word.trim_end_matches('*') };
+                    if let Some(last) = alternatives.last_mut() {
+                        last.push((fold(word), std::mem::take(&mut negated)));
+                    }
+                }
+            }
+        }
+        let terms = alternatives.into_iter().map(|words| {
+            let (none, all): (Vec<_>, Vec<_>) = words.into_iter().partition(|(_, negated)| *negated);
+            let texts = |words: Vec<(String, bool)>| words.into_iter().map(|(word, _)| word).collect();
+            Terms::checked(texts(all), texts(none))
+        });
+        let terms: Vec<Terms> = terms.collect::<Option<_>>()?;
+        (terms.len() <= MAX_ALTERNATIVES).then_some(Self(terms))
+    }
+
+    pub fn alternatives(&self) -> &[Terms] {
+        &self.0
+    }
+}
+
+/// Words between gaps, and whether each stood in double quotes as a whole.
+fn words(text: &str) -> impl Iterator<Item = (&str, bool)> {
+    text.split('"').enumerate().flat_map(|(index, piece)| {
+        let quoted = index % 2 == 1;
+        let words: Vec<&str> = match quoted {
+            true => vec![piece.trim()],
+            false => piece.split_whitespace().collect(),
+        };
+        words.into_iter().map(move |word| (word, quoted))
+    })
+}
 
 impl Terms {
     /// Words between gaps; what stands in double quotes is one.
     pub fn of(text: &str) -> Option<Self> {
-        let quoted = text.split('"').enumerate().flat_map(|(index, piece)| {
-            let whole = index % 2 == 1;
-            let words: Vec<&str> = match whole {
-                true => vec![piece.trim()],
-                false => piece.split_whitespace().collect(),
-            };
-            words
-        });
-        let mut terms: Vec<String> = quoted.map(fold).filter(|term| !term.trim().is_empty()).collect();
-        terms.sort_unstable();
-        terms.dedup();
-        (1..=MAX_TERMS).contains(&terms.len()).then_some(Self(terms))
+        Self::checked(words(text).map(|(word, _)| fold(word)).collect(), Vec::new())
     }
 
+    fn checked(all: Vec<String>, none: Vec<String>) -> Option<Self> {
+        let [all, none] = [all, none].map(|texts| {
+            let mut texts: Vec<String> = texts.into_iter().filter(|text| !text.trim().is_empty()).collect();
+            texts.sort_unstable();
+            texts.dedup();
+            texts
+        });
+        let is_right = (1..=MAX_TERMS).contains(&all.len()) && none.len() <= MAX_TERMS;
+        is_right.then_some(Self { all, none })
+    }
+
+    /// What has to occur.
     pub fn texts(&self) -> &[String] {
-        &self.0
+        &self.all
+    }
+
+    /// What must not.
+    pub fn absent(&self) -> &[String] {
+        &self.none
     }
 
     /// The part of a text around the first of the terms in it.
     pub fn excerpt(&self, text: &str) -> Vec<ExcerptPart> {
         let text = plain(text);
         let first = self
-            .0
+            .all
             .iter()
             .filter_map(|term| find(&text, term))
             .min_by_key(|range| range.start);
@@ -73,7 +136,7 @@ impl Terms {
     fn mark(&self, text: &str, parts: &mut Vec<ExcerptPart>) {
         let mut rest = text;
         loop {
-            let next = self.0.iter().filter_map(|term| find(rest, term));
+            let next = self.all.iter().filter_map(|term| find(rest, term));
             let Some(found) = next.min_by_key(|range| (range.start, usize::MAX - range.end)) else {
                 return push(parts, rest, false);
             };
@@ -178,6 +241,29 @@ mod tests {
             (terms(" "), terms("\"\""), terms("1 2 3 4 5 6 7 8 9")),
             (None, None, None)
         );
+    }
+
+    #[test]
+    fn a_query_has_alternatives_and_words_that_must_not_occur() {
+        let shape = |text| {
+            let query = Query::of(text)?;
+            let alternatives = query.alternatives().iter();
+            Some(
+                alternatives
+                    .map(|terms| (terms.texts().join("+"), terms.absent().join("+")))
+                    .collect::<Vec<_>>(),
+            )
+        };
+        let both = |all: &str, none: &str| (all.to_owned(), none.to_owned());
+        assert_eq!(shape("docker AND deploy*"), Some(vec![both("deploy+docker", "")]));
+        assert_eq!(
+            shape("(\"Red hat\" NOT blue) OR 서울"),
+            Some(vec![both("red hat", "blue"), both("서울", "")])
+        );
+        assert_eq!(shape("\"OR\" x"), Some(vec![both("or+x", "")]));
+        for nothing in ["", "NOT x", "a OR", "OR OR", "*"] {
+            assert_eq!(shape(nothing), None, "{nothing}");
+        }
     }
 
     #[test]

@@ -6,10 +6,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::approval::{OnAsk, OnExpiry, Recovery};
-use super::id::{ApprovalId, MessageId, SessionId, TurnId};
+use super::client_tool::ClientTool;
+use super::id::{ApprovalId, CallId, MessageId, QuestionId, SessionId, TurnId};
+use super::lineage::Lineage;
 use super::sampling::Sampling;
 use super::turn::Usage;
 use crate::base::Timestamp;
+use crate::base::text::first_chars;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -88,18 +91,33 @@ pub struct ApprovalPolicy {
     pub on_ask: Option<OnAsk>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
+    /// A policy of the tenant that holds here, beside its `default`. While there is
+    /// none of that name, every command asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 64)]
+    pub policy: Option<String>,
 }
 
 /// Client data kept with an object: string keys, any JSON values.
 pub type Metadata = BTreeMap<String, serde_json::Value>;
 
-/// Something that waits for a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RequiredActionKind {
+    Approval,
+    /// The model asked something.
+    Question,
+    /// A call of a tool that the client brought waits for its result.
+    ClientTool,
+}
+
+/// Something that waits for a person, or for the client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RequiredAction {
-    /// `approval`.
     #[serde(rename = "type")]
-    pub kind: String,
-    pub id: ApprovalId,
+    pub kind: RequiredActionKind,
+    /// Of the approval, the question or the tool call.
+    pub id: String,
     pub turn_id: TurnId,
     pub summary: String,
     pub expires_at: Option<Timestamp>,
@@ -110,14 +128,42 @@ pub struct RequiredAction {
 impl RequiredAction {
     pub fn approval(id: ApprovalId, turn_id: TurnId, summary: String, expires_at: Option<Timestamp>) -> Self {
         Self {
-            kind: "approval".to_owned(),
-            id,
+            kind: RequiredActionKind::Approval,
+            id: id.to_string(),
             turn_id,
             summary,
             expires_at,
             href: format!("/v1/approvals/{id}"),
         }
     }
+
+    pub fn question(id: QuestionId, turn_id: TurnId, question: &str, expires_at: Option<Timestamp>) -> Self {
+        Self {
+            kind: RequiredActionKind::Question,
+            id: id.to_string(),
+            turn_id,
+            summary: summary(question),
+            expires_at,
+            href: format!("/v1/questions/{id}"),
+        }
+    }
+
+    pub fn client_tool(session: SessionId, turn_id: TurnId, call: CallId, name: &str) -> Self {
+        Self {
+            kind: RequiredActionKind::ClientTool,
+            id: call.to_string(),
+            turn_id,
+            summary: name.to_owned(),
+            expires_at: None,
+            href: format!("/v1/sessions/{session}/tool-results"),
+        }
+    }
+}
+
+/// One line of at most 200 characters.
+fn summary(text: &str) -> String {
+    let line = text.lines().find(|line| !line.trim().is_empty());
+    first_chars(line.unwrap_or_default().trim(), 200).to_owned()
 }
 
 /// Where a session was forked from.
@@ -143,8 +189,16 @@ pub struct Session {
     pub approvals: ApprovalPolicy,
     #[serde(flatten)]
     pub sampling: Sampling,
+    /// Tools that the client carries out.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub tools: Vec<ClientTool>,
     #[schema(value_type = Object)]
     pub metadata: Metadata,
+    /// Set where the session does delegated work: whose.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub lineage: Option<Lineage>,
     /// Set in a fork. The session that it names may be gone.
     pub parent: Option<Parent>,
     /// Lists leave an archived session out unless asked; all else works.

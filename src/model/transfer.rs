@@ -10,7 +10,8 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::call::{CallStatus, Effect};
+use super::call::{CallStatus, Effect, Execution};
+use super::client_tool::ClientTool;
 use super::message::{FinishReason, Part, Role};
 use super::problem::Problem;
 use super::sampling::Sampling;
@@ -55,6 +56,8 @@ pub struct SessionLine {
     pub approvals: ApprovalPolicy,
     #[serde(default)]
     pub sampling: Sampling,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ClientTool>,
     #[serde(default)]
     #[schema(value_type = Object)]
     pub metadata: Metadata,
@@ -126,6 +129,8 @@ pub struct CallLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited: Option<serde_json::Value>,
     pub effect: Effect,
+    #[serde(default)]
+    pub execution: Execution,
     pub status: CallStatus,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i64>,

@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 
 use super::approval::OnAsk;
 use super::budget::BudgetUnit;
+use super::client_tool::ClientTool;
 use super::id::{KeyId, SessionId, TurnId};
 use super::message::Part;
 use super::problem::Problem;
@@ -18,7 +19,8 @@ use crate::base::Timestamp;
 pub enum TurnStatus {
     Queued,
     Running,
-    /// Parked: rows only, until a decision or an expiry wakes it.
+    /// Parked: rows only, until a decision, an answer, a result or an expiry wakes
+    /// it.
     Waiting,
     Completed,
     Failed,
@@ -180,6 +182,9 @@ pub struct TurnOptions {
     pub approvals: TurnApprovals,
     #[serde(flatten)]
     pub sampling: Box<Sampling>,
+    /// Tools that the client carries out, beside the session's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ClientTool>,
     #[schema(value_type = Object)]
     pub metadata: Metadata,
     /// Tools the principal may use at most; `None` is no ceiling.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::id::{SessionId, TurnId, UsageId};
+use super::turn::Usage;
 use crate::base::Timestamp;
 
 /// Billionths in one unit of the currency.
@@ -134,6 +135,18 @@ impl Spent {
             },
             model: model.to_owned(),
             tokens,
+        }
+    }
+
+    /// What it adds to the usage of a turn and a session.
+    pub fn usage(&self) -> Usage {
+        Usage {
+            input_tokens: self.tokens.input,
+            output_tokens: self.tokens.output,
+            cached_input_tokens: self.tokens.cached_input,
+            reasoning_tokens: self.tokens.reasoning,
+            steps: 1,
+            cost_nanos: self.cost_nanos,
         }
     }
 

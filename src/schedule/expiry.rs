@@ -1,14 +1,14 @@
-//! Approvals that nobody answered in time. Sleeps until the next one is due and
+//! Approvals and questions that nobody answered in time. Sleeps until the next one is due and
 //! is woken when one is asked that expires sooner.
 
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::store::approvals::Due;
+use crate::store::approvals::{Due, DueItem};
 use crate::turn::engine::Engine;
 
-/// Approvals looked at in one go.
+/// Looked at in one go.
 const BATCH: u32 = 1000;
 
 /// Pause before what is left over is looked at.
@@ -16,10 +16,10 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 pub(super) async fn expire(engine: Engine, lease: Duration, stop: CancellationToken) {
     loop {
-        let due = match engine.store().due_approvals_across_tenants(BATCH).await {
+        let due = match engine.store().due_across_tenants(BATCH).await {
             Ok(due) => due,
             Err(error) => {
-                tracing::warn!(%error, "looking for due approvals failed");
+                tracing::warn!(%error, "looking for what is due failed");
                 Vec::new()
             }
         };
@@ -27,12 +27,13 @@ pub(super) async fn expire(engine: Engine, lease: Duration, stop: CancellationTo
         let (over, later): (Vec<Due>, Vec<Due>) = due.into_iter().partition(|due| due.expires_at <= now);
         let mut expired = 0;
         for due in &over {
-            match engine
-                .expire_approval(due.tenant_id, due.session_id, due.approval_id)
-                .await
-            {
+            let gone = match due.item {
+                DueItem::Approval(id) => engine.expire_approval(due.tenant_id, due.session_id, id).await,
+                DueItem::Question(id) => engine.expire_question(due.tenant_id, due.session_id, id).await,
+            };
+            match gone {
                 Ok(()) => expired += 1,
-                Err(error) => tracing::warn!(approval = %due.approval_id, %error, "not expired"),
+                Err(error) => tracing::warn!(item = ?due.item, %error, "not expired"),
             }
         }
         // A full page may hide others that are due.

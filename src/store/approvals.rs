@@ -7,7 +7,8 @@ use super::transcript::wire_name;
 use super::{Arg, Row, StoreError};
 use crate::base::Timestamp;
 use crate::model::approval::{Approval, ApprovalStatus};
-use crate::model::id::{ApprovalId, SessionId, TurnId};
+use crate::model::id::{ApprovalId, QuestionId, SessionId, TurnId};
+use crate::model::lineage::Ancestor;
 use crate::model::record::ApprovalUpdate;
 
 impl Rows<'_> {
@@ -15,9 +16,9 @@ impl Rows<'_> {
         const SQL: &str = "
             insert into approval (tenant_id, session_id, turn_id, call_id, approval_id, user_id, kind, status,
                 batch_id, batch_index, tool, title, arguments, cwd, backend, findings, choices, digest, requester,
-                reviewer, requested_at, expires_at, on_expiry, decision)
+                reviewer, requested_at, expires_at, on_expiry, decision, origin_session_id, origin_turn_id)
             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
-                $22, $23, $24)";
+                $22, $23, $24, $25, $26)";
         let args = [
             self.tenant.into(),
             approval.session_id.into(),
@@ -43,9 +44,10 @@ impl Rows<'_> {
             approval.expires_at.into(),
             wire_name(&approval.on_expiry)?,
             Arg::opt_json(approval.decision.as_ref())?,
+            approval.origin.map(|origin| origin.session_id).into(),
+            approval.origin.map(|origin| origin.turn_id).into(),
         ];
-        self.conn.execute(SQL, &args).await?;
-        Ok(())
+        self.conn.later(SQL, &args).await
     }
 
     /// Settles a pending approval; `Lost` when it is not pending any more. An
@@ -72,7 +74,8 @@ impl Rows<'_> {
         const SQL: &str = "
             select a.session_id, a.turn_id, a.call_id, a.approval_id, a.kind, a.status, a.batch_id, a.batch_index,
                 a.tool, a.title, a.arguments, a.cwd, a.backend, a.findings, a.choices, a.digest, a.requester,
-                a.reviewer, a.requested_at, a.expires_at, a.on_expiry, a.decision
+                a.reviewer, a.requested_at, a.expires_at, a.on_expiry, a.decision,
+                a.origin_session_id, a.origin_turn_id
             from approval a join session s on s.tenant_id = a.tenant_id and s.session_id = a.session_id
             where a.tenant_id = $1 and a.approval_id = $2 and a.user_id = coalesce($3, a.user_id)
                 and s.deleted_at is null";
@@ -92,10 +95,11 @@ impl Rows<'_> {
         const SQL: &str = "
             select a.session_id, a.turn_id, a.call_id, a.approval_id, a.kind, a.status, a.batch_id, a.batch_index,
                 a.tool, a.title, a.arguments, a.cwd, a.backend, a.findings, a.choices, a.digest, a.requester,
-                a.reviewer, a.requested_at, a.expires_at, a.on_expiry, a.decision
+                a.reviewer, a.requested_at, a.expires_at, a.on_expiry, a.decision,
+                a.origin_session_id, a.origin_turn_id
             from approval a join session s on s.tenant_id = a.tenant_id and s.session_id = a.session_id
             where a.tenant_id = $1 and a.user_id = coalesce($2, a.user_id) and s.deleted_at is null
-                and a.session_id = coalesce($3, a.session_id) and a.status = coalesce($4, a.status)
+                and (a.session_id = coalesce($3, a.session_id) or a.origin_session_id = $3) and a.status = coalesce($4, a.status)
                 and a.approval_id < coalesce($5, 'apr_~')
             order by a.approval_id desc limit $6";
         let args = [
@@ -109,13 +113,14 @@ impl Rows<'_> {
         self.conn.rows(SQL, &args).await?.iter().map(approval).collect()
     }
 
-    /// All approvals of a turn, in the order they were asked.
+    /// All approvals of a turn and of work that it delegated, in the order they
+    /// were asked.
     pub async fn approvals_of_turn(&mut self, turn: TurnId) -> Result<Vec<Approval>, StoreError> {
         const SQL: &str = "
             select session_id, turn_id, call_id, approval_id, kind, status, batch_id, batch_index, tool, title,
                 arguments, cwd, backend, findings, choices, digest, requester, reviewer, requested_at, expires_at,
-                on_expiry, decision
-            from approval where tenant_id = $1 and turn_id = $2 order by approval_id";
+                on_expiry, decision, origin_session_id, origin_turn_id
+            from approval where tenant_id = $1 and (turn_id = $2 or origin_turn_id = $2) order by approval_id";
         let rows = self.conn.rows(SQL, &[self.tenant.into(), turn.into()]).await?;
         rows.iter().map(approval).collect()
     }
@@ -129,13 +134,13 @@ impl Rows<'_> {
         const SQLITE: &str = "
             select session_id, turn_id, call_id, approval_id, kind, status, batch_id, batch_index, tool, title,
                 arguments, cwd, backend, findings, choices, digest, requester, reviewer, requested_at, expires_at,
-                on_expiry, decision
+                on_expiry, decision, origin_session_id, origin_turn_id
             from approval where tenant_id = $1 and +session_id = $2
                 and approval_id in (select value from json_each($3))";
         const POSTGRES: &str = "
             select session_id, turn_id, call_id, approval_id, kind, status, batch_id, batch_index, tool, title,
                 arguments, cwd, backend, findings, choices, digest, requester, reviewer, requested_at, expires_at,
-                on_expiry, decision
+                on_expiry, decision, origin_session_id, origin_turn_id
             from approval where tenant_id = $1 and session_id = $2
                 and approval_id in (select json_array_elements_text($3::json))";
         let rows = self.by_ids([SQLITE, POSTGRES], session, ids).await?;
@@ -167,15 +172,30 @@ pub(super) fn approval(row: &Row) -> Result<Approval, StoreError> {
         expires_at: row.opt_timestamp("expires_at")?,
         on_expiry: named(&row.text("on_expiry")?)?,
         decision: row.opt_json("decision")?,
+        origin: origin(row)?,
     })
 }
 
-/// When the next pending approval expires, and whose it is.
+fn origin(row: &Row) -> Result<Option<Ancestor>, StoreError> {
+    let origin = (row.opt_id("origin_session_id")?, row.opt_id("origin_turn_id")?);
+    let (Some(session_id), Some(turn_id)) = origin else {
+        return Ok(None);
+    };
+    Ok(Some(Ancestor { session_id, turn_id }))
+}
+
+/// What expires next of all that waits for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DueItem {
+    Approval(ApprovalId),
+    Question(QuestionId),
+}
+
+/// When it expires, and whose it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
     pub tenant_id: crate::model::id::TenantId,
     pub session_id: SessionId,
-    pub turn_id: TurnId,
-    pub approval_id: ApprovalId,
+    pub item: DueItem,
     pub expires_at: Timestamp,
 }

@@ -169,7 +169,7 @@ pub(super) async fn insert(
         Kind::Sqlite => SQLITE,
         Kind::Postgres => POSTGRES,
     };
-    conn.execute(sql, &[tenant_id.into(), at.into(), Arg::json(&rows)?])
+    conn.later(sql, &[tenant_id.into(), at.into(), Arg::json(&rows)?])
         .await?;
     conn.note_audit();
     Ok(())

@@ -1,16 +1,23 @@
 //! Who waits for news of a session, within this process. A ring says "look at
 //! the log again" and up to which event, so that who knows that much need not;
 //! it is never lost between subscribing and waiting, and several rings may arrive
-//! as one. Only the commit path rings.
+//! as one. The newest events lie beside it for whoever was there before them.
+//! Only the commit path rings.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
 use crate::model::id::SessionId;
 
+use super::fresh::Fresh;
 use super::notices::{Notice, Notices};
+
+/// Commits whose events are kept for listeners: the beginning of a turn and its
+/// quick end, before whoever asked for it is awake.
+const FRESH: usize = 3;
+
 /// What a transaction rings for once it is committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
@@ -20,11 +27,22 @@ pub enum News {
     Other,
 }
 
+/// What a wait was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// Events, and nothing but events.
+    Events,
+    /// Something that no event tells, maybe events too.
+    Other,
+}
+
 /// All rings of a session in short.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 struct Rung {
     head_seq: i64,
     others: u64,
+    /// Oldest first.
+    fresh: VecDeque<Arc<Fresh>>,
 }
 
 /// A cheap handle; clones ring the same bell.
@@ -44,9 +62,18 @@ struct Shared {
 #[derive(Debug, Default)]
 pub(super) struct Rings {
     pub(super) sessions: Vec<(SessionId, News)>,
+    pub(super) fresh: Vec<(SessionId, Fresh)>,
     pub(super) notices: Vec<Notice>,
     /// The audit trail grew.
     pub(super) audited: bool,
+}
+
+impl Rings {
+    /// The same when nobody knows whether it was committed: the log tells.
+    pub(super) fn unclear(mut self) -> Self {
+        self.fresh.clear();
+        self
+    }
 }
 
 /// Rings of one session since the subscription or the last wait.
@@ -104,10 +131,36 @@ impl Bell {
     }
 
     pub(super) fn ring_all(&self, rings: Rings) {
+        self.lay_out(rings.fresh);
         self.ring(&rings.sessions);
         self.0.notices.publish(rings.notices);
         if rings.audited {
             self.0.audits.send_replace(());
+        }
+    }
+
+    /// Whether anybody listens to the session now.
+    pub(super) fn is_heard(&self, session: SessionId) -> bool {
+        self.sessions().contains_key(&session)
+    }
+
+    /// Puts events beside the bell before it is rung for them.
+    fn lay_out(&self, fresh: Vec<(SessionId, Fresh)>) {
+        if fresh.is_empty() {
+            return;
+        }
+        let listened = self.sessions();
+        for (session, fresh) in fresh {
+            if let Some(sender) = listened.get(&session) {
+                // Who is woken is woken by the ring.
+                sender.send_if_modified(|rung| {
+                    if rung.fresh.len() == FRESH {
+                        rung.fresh.pop_front();
+                    }
+                    rung.fresh.push_back(Arc::new(fresh));
+                    false
+                });
+            }
         }
     }
 
@@ -156,19 +209,38 @@ impl BellReceiver {
     }
 
     /// As [`BellReceiver::changed`], but not for events up to `known`.
-    pub async fn changed_past(&mut self, known: i64) {
+    pub async fn changed_past(&mut self, known: i64) -> Heard {
         loop {
             self.changed().await;
-            let rung = self
-                .receiver
-                .as_ref()
-                .map(|receiver| *receiver.borrow())
-                .unwrap_or_default();
-            if known < rung.head_seq || self.others != rung.others {
+            let Some(receiver) = &self.receiver else { continue };
+            let rung = receiver.borrow();
+            if self.others != rung.others {
                 self.others = rung.others;
-                return;
+                return Heard::Other;
+            }
+            if known < rung.head_seq {
+                return Heard::Events;
             }
         }
+    }
+
+    /// The newest events after `known`, without a gap, if all of them lie beside
+    /// the bell and nothing else was rung for since the last wait.
+    pub fn fresh(&self, known: i64) -> Option<Vec<Arc<Fresh>>> {
+        let rung = self.receiver.as_ref()?.borrow();
+        if self.others != rung.others {
+            return None;
+        }
+        let mut reached = known;
+        let mut found = Vec::new();
+        for fresh in rung.fresh.iter().filter(|fresh| known < fresh.last()) {
+            if reached + 1 < fresh.first {
+                return None;
+            }
+            reached = fresh.last();
+            found.push(Arc::clone(fresh));
+        }
+        (known < reached && rung.head_seq <= reached).then_some(found)
     }
 
     pub fn session(&self) -> SessionId {

@@ -41,27 +41,28 @@ impl Rows<'_> {
     pub(super) async fn add_calls(&mut self, session: &SessionRecord, calls: &[CallRecord]) -> Result<(), StoreError> {
         const SQLITE: &str = "
             insert into tool_call (tenant_id, session_id, user_id, turn_id, call_id, message_id, batch_index, position,
-                name, provider_id, arguments_raw, arguments, edited, effect, segment, parallel, status, exit_code,
-                created_at, started_at, finished_at)
+                name, provider_id, arguments_raw, arguments, edited, effect, execution, segment, parallel, status,
+                exit_code, created_at, started_at, finished_at)
             select $1, $2, $3, value ->> '$.t', value ->> '$.i', value ->> '$.m', value ->> '$.b', value ->> '$.p',
                 value ->> '$.n', value ->> '$.o', value ->> '$.w', value ->> '$.g', value ->> '$.e', value ->> '$.f',
-                value ->> '$.s', value ->> '$.l', value ->> '$.u', value ->> '$.x', value ->> '$.a', value ->> '$.r',
+                value ->> '$.v', value ->> '$.s', value ->> '$.l', value ->> '$.u', value ->> '$.x', value ->> '$.a', value ->> '$.r',
                 value ->> '$.z'
             from json_each($4)";
         const POSTGRES: &str = "
             insert into tool_call (tenant_id, session_id, user_id, turn_id, call_id, message_id, batch_index, position,
-                name, provider_id, arguments_raw, arguments, edited, effect, segment, parallel, status, exit_code,
-                created_at, started_at, finished_at)
-            select $1, $2, $3, r.t, r.i, r.m, r.b, r.p, r.n, r.o, r.w, r.g, r.e, r.f, r.s, r.l, r.u, r.x, r.a, r.r, r.z
+                name, provider_id, arguments_raw, arguments, edited, effect, execution, segment, parallel, status,
+                exit_code, created_at, started_at, finished_at)
+            select $1, $2, $3, r.t, r.i, r.m, r.b, r.p, r.n, r.o, r.w, r.g, r.e, r.f, r.v, r.s, r.l, r.u, r.x, r.a, r.r,
+                r.z
             from json_to_recordset($4::json)
                 as r(t text, i text, m text, b bigint, p bigint, n text, o text, w text, g text, e text, f text,
-                    s bigint, l bigint, u text, x bigint, a bigint, r bigint, z bigint)";
+                    v text, s bigint, l bigint, u text, x bigint, a bigint, r bigint, z bigint)";
         let row = |call: &CallRecord| {
             Ok(
                 json!({"t": call.turn_id, "i": call.call_id, "m": call.message_id, "b": call.batch_index,
                 "p": call.position, "n": call.name, "o": call.provider_id, "w": call.arguments_raw,
                 "g": text(&call.arguments)?, "e": call.edited.as_ref().map(text).transpose()?, "f": call.effect,
-                "s": call.segment, "l": i64::from(call.parallel), "u": call.status.name(), "x": call.exit_code,
+                "v": call.execution.name(), "s": call.segment, "l": i64::from(call.parallel), "u": call.status.name(), "x": call.exit_code,
                 "a": call.created_at.0, "r": call.started_at.map(|at| at.0), "z": call.finished_at.map(|at| at.0)}),
             )
         };
@@ -147,8 +148,7 @@ impl Rows<'_> {
             Arg::from(&session.user_id),
             Arg::json(rows)?,
         ];
-        self.conn.execute(sql, &args).await?;
-        Ok(())
+        self.conn.later(sql, &args).await
     }
 }
 

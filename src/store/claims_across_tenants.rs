@@ -3,7 +3,7 @@
 //! them is done within its tenant, under the session's lock, after a second
 //! look.
 
-use super::approvals::Due;
+use super::approvals::{Due, DueItem};
 use super::once::KEPT_MS;
 use super::{Arg, Row, Store, StoreError, Wall, dialect};
 use crate::base::Timestamp;
@@ -54,12 +54,15 @@ impl Store {
         claimed.collect()
     }
 
-    /// Pending approvals that expire at `until` or before, soonest first, and
-    /// the first one after it.
-    pub async fn due_approvals_across_tenants(&self, limit: u32) -> Result<Vec<Due>, StoreError> {
+    /// Pending approvals and questions that expire, soonest first.
+    pub async fn due_across_tenants(&self, limit: u32) -> Result<Vec<Due>, StoreError> {
         const SQL: &str = "
-            select tenant_id, session_id, turn_id, approval_id, expires_at from approval
-            where status = 'pending' and expires_at is not null order by expires_at limit $1";
+            select tenant_id, session_id, 'approval' as kind, approval_id as id, expires_at from approval
+            where status = 'pending' and expires_at is not null
+            union all
+            select tenant_id, session_id, 'question' as kind, question_id as id, expires_at from question
+            where status = 'pending' and expires_at is not null
+            order by expires_at limit $1";
         let rows = self
             .read(Wall::Across, move |conn| {
                 Box::pin(async move { conn.rows(SQL, &[limit.into()]).await })
@@ -69,8 +72,10 @@ impl Store {
             Ok(Due {
                 tenant_id: row.id("tenant_id")?,
                 session_id: row.id("session_id")?,
-                turn_id: row.id("turn_id")?,
-                approval_id: row.id("approval_id")?,
+                item: match row.text("kind")?.as_str() {
+                    "approval" => DueItem::Approval(row.id("id")?),
+                    _ => DueItem::Question(row.id("id")?),
+                },
                 expires_at: Timestamp(row.int("expires_at")?),
             })
         });
@@ -134,8 +139,12 @@ impl Store {
     /// Deleted sessions without a turn that still runs.
     pub async fn hidden_sessions_across_tenants(&self) -> Result<Vec<Removable>, StoreError> {
         const SQL: &str = "
-            select tenant_id, session_id from session
-            where deleted_at is not null and active_turn_id is null limit 1000";
+            select tenant_id, session_id from session s
+            where deleted_at is not null and active_turn_id is null and not exists (
+                select 1 from session child
+                where child.tenant_id = s.tenant_id and child.root_session_id = s.session_id
+                    and child.active_turn_id is not null)
+            limit 1000";
         let args: [Arg<'static>; 0] = [];
         let rows = self
             .read(Wall::Across, move |conn| {

@@ -3,6 +3,9 @@
 //! one fails too, as on Postgres, and the transaction cannot commit: no work
 //! goes on over a hole.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use sqlx::Transaction;
 use sqlx::postgres::{PgArguments, PgConnection, Postgres};
 use sqlx::query::Query;
@@ -10,16 +13,22 @@ use sqlx::query::Query;
 use crate::model::id::SessionId;
 
 use super::bell::Rings;
+use super::fresh::Fresh;
 use super::notices::Notice;
 use super::sqlite_link::{Reading, SqliteLink};
-use super::{Arg, Kind, News, Row, StoreError};
+use super::together::Together;
+use super::{Arg, Bell, Kind, News, Row, StoreError};
 
 /// What the work of a read or a write gets.
 #[derive(Debug)]
 pub struct Conn {
     link: Link,
+    /// Rung after a write; a read has none.
+    bell: Option<Bell>,
     rings: Rings,
     failed: bool,
+    /// What waits for the next round trip.
+    together: Together,
 }
 
 #[derive(Debug)]
@@ -27,21 +36,29 @@ pub(super) enum Link {
     /// The one writing connection; its owner opens and ends transactions.
     SqliteWriter(Box<SqliteLink>),
     SqliteReader(Box<Reading>),
-    Postgres(Transaction<'static, Postgres>),
+    Postgres(Transaction<'static, Postgres>, Arc<AtomicU64>),
 }
 
 impl Conn {
     pub(super) fn new(link: Link) -> Self {
         Self {
             link,
+            bell: None,
             rings: Rings::default(),
             failed: false,
+            together: Together::default(),
         }
+    }
+
+    /// The same for a write, after which `bell` is rung.
+    pub(super) fn ringing(mut self, bell: Bell) -> Self {
+        self.bell = Some(bell);
+        self
     }
 
     /// Runs one statement; answers how many rows it changed.
     pub async fn execute(&mut self, sql: &'static str, args: &[Arg<'_>]) -> Result<u64, StoreError> {
-        self.sound()?;
+        self.send().await?;
         let outcome = match self.driver()? {
             Driver::Sqlite(link) => link.execute(sql, args),
             Driver::Postgres(link) => match bound(sql, args).execute(link).await {
@@ -54,7 +71,7 @@ impl Conn {
 
     /// Runs one statement; answers its rows.
     pub async fn rows(&mut self, sql: &'static str, args: &[Arg<'_>]) -> Result<Vec<Row>, StoreError> {
-        self.sound()?;
+        self.send().await?;
         let outcome = match self.driver()? {
             Driver::Sqlite(link) => link
                 .rows(sql, args)
@@ -73,11 +90,40 @@ impl Conn {
         Ok(self.rows(sql, args).await?.into_iter().next())
     }
 
+    /// Runs one statement whose answer does not matter, at the latest before the
+    /// next one that is waited for and before the COMMIT. What follows must not
+    /// build on its having run, except by `execute`, `rows` and `row`.
+    pub(super) async fn later(&mut self, sql: &'static str, args: &[Arg<'_>]) -> Result<(), StoreError> {
+        if self.dialect() == Kind::Sqlite {
+            return self.execute(sql, args).await.map(|_| ());
+        }
+        if !self.together.takes(sql, args) {
+            self.send().await?;
+        }
+        self.sound()?;
+        let outcome = self.together.add(sql, args);
+        self.noted(outcome)
+    }
+
+    /// Carries out what was left for later.
+    pub(super) async fn send(&mut self) -> Result<(), StoreError> {
+        self.sound()?;
+        if self.together.is_empty() {
+            return Ok(());
+        }
+        let together = std::mem::take(&mut self.together);
+        let outcome = match self.driver()? {
+            Driver::Postgres(link) => together.send(link).await,
+            Driver::Sqlite(_) => Err(StoreError::bug("statements that wait on SQLite")),
+        };
+        self.noted(outcome)
+    }
+
     /// Which database this is, for the statements of `dialect`.
     pub fn dialect(&self) -> Kind {
         match self.link {
             Link::SqliteWriter(_) | Link::SqliteReader(_) => Kind::Sqlite,
-            Link::Postgres(_) => Kind::Postgres,
+            Link::Postgres(..) => Kind::Postgres,
         }
     }
 
@@ -86,6 +132,16 @@ impl Conn {
         if !self.rings.sessions.contains(&(session, news)) {
             self.rings.sessions.push((session, news));
         }
+    }
+
+    /// Whether anybody listens to the session, for whom its events may be laid out.
+    pub(super) fn is_heard(&self, session: SessionId) -> bool {
+        self.bell.as_ref().is_some_and(|bell| bell.is_heard(session))
+    }
+
+    /// Remembers to lay these out for who listens once this is committed.
+    pub(super) fn lay_out(&mut self, session: SessionId, fresh: Fresh) {
+        self.rings.fresh.push((session, fresh));
     }
 
     /// Remembers to tell that the audit trail grew.
@@ -104,6 +160,7 @@ impl Conn {
 
     /// Whether a statement failed; forgets it, for the next user of the link.
     pub(super) fn take_failed(&mut self) -> bool {
+        self.together = Together::default();
         std::mem::take(&mut self.failed)
     }
 
@@ -115,7 +172,10 @@ impl Conn {
         Ok(match &mut self.link {
             Link::SqliteWriter(link) => Driver::Sqlite(link),
             Link::SqliteReader(reading) => Driver::Sqlite(reading.link()?),
-            Link::Postgres(link) => Driver::Postgres(link),
+            Link::Postgres(link, trips) => {
+                trips.fetch_add(1, Ordering::Relaxed);
+                Driver::Postgres(link)
+            }
         })
     }
 

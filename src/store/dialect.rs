@@ -20,6 +20,26 @@ pub async fn now(conn: &mut Conn, clock: &Clock) -> Result<Timestamp, StoreError
     }
 }
 
+/// A session's state, read under its lock. On Postgres that is the row's; who
+/// waited for it reads the row as it is then. On SQLite the writer is alone.
+pub(super) const fn session_under_lock(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Sqlite => {
+            "select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
+                tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd,
+                node_id, deleted_at, lineage
+            from session where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)"
+        }
+        Kind::Postgres => {
+            "select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
+                tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd,
+                node_id, deleted_at, lineage
+            from session where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)
+            for no key update"
+        }
+    }
+}
+
 /// Makes transactions that name the same subject follow one another, until each
 /// ends. On SQLite every write follows every other already.
 pub async fn one_at_a_time(conn: &mut Conn, subject: &str) -> Result<(), StoreError> {

@@ -37,7 +37,7 @@ impl Rows<'_> {
             Arg::OptInt(grant.limits.max_uses.map(i64::from)),
             grant.limits.expires_at.into(),
         ];
-        self.conn.execute(SQL, &args).await?;
+        self.conn.later(SQL, &args).await?;
         let created = Audited {
             session_id: grant.session_id,
             approval_id: grant.approval_id,

@@ -18,7 +18,8 @@ impl Rows<'_> {
         const SQL: &str = "
             select a.session_id, a.turn_id, a.call_id, a.approval_id, a.kind, a.status, a.batch_id, a.batch_index,
                 a.tool, a.title, a.arguments, a.cwd, a.backend, a.findings, a.choices, a.digest, a.requester,
-                a.reviewer, a.requested_at, a.expires_at, a.on_expiry, a.decision
+                a.reviewer, a.requested_at, a.expires_at, a.on_expiry, a.decision,
+                a.origin_session_id, a.origin_turn_id
             from approval a join session s on s.tenant_id = a.tenant_id and s.session_id = a.session_id
             where a.tenant_id = $1 and a.status = 'pending' and a.user_id = coalesce($2, a.user_id)
                 and s.deleted_at is null and a.session_id = coalesce($3, a.session_id)

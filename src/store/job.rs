@@ -26,6 +26,8 @@ pub(super) struct Hooks {
     pub(super) bell: Bell,
     /// COMMITs that reached the database.
     pub(super) commits: Arc<AtomicU64>,
+    /// Questions that a database beyond a network was asked.
+    pub(super) trips: Arc<AtomicU64>,
 }
 
 /// A write that waits for its turn.
@@ -51,8 +53,10 @@ impl Job {
         let (keep, kept) = oneshot::channel();
         let work: Work = Box::new(move |conn| {
             Box::pin(async move {
+                let value = work(conn).await?;
+                conn.send().await?;
                 // A caller that stopped waiting does not need the value.
-                let _unheard = keep.send(work(conn).await?);
+                let _unheard = keep.send(value);
                 Ok(())
             })
         });

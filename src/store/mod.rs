@@ -13,25 +13,33 @@ mod audit_export;
 mod bell;
 mod bulk;
 pub mod chain_across_tenants;
+mod children;
 pub mod claims_across_tenants;
 mod conn;
 pub mod dialect;
 mod error;
 mod events;
+mod fresh;
 mod grants;
 mod inbox;
 mod job;
 pub mod keys;
 mod lock;
+mod memories;
 pub mod node;
 mod notices;
 pub mod once;
 mod open;
 mod overview;
+mod policies;
 mod postgres;
 mod probe;
 pub mod process;
+pub mod questions;
 mod reach;
+pub mod recall;
+mod render;
+mod required;
 mod retention;
 mod row;
 mod scope;
@@ -48,6 +56,7 @@ pub mod tenants;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod together;
 mod transcript;
 pub mod transfer;
 mod turns;
@@ -65,9 +74,10 @@ use crate::model::id::TenantId;
 
 pub use admission::Executing;
 pub use audit_export::AuditExport;
-pub use bell::{Bell, BellReceiver, News};
+pub use bell::{Bell, BellReceiver, Heard, News};
 pub use conn::Conn;
 pub use error::{Cause, StoreError};
+pub use fresh::{Fresh, FreshEvent};
 pub use notices::{Change, Missed, Notice, NoticeReceiver, Notices};
 pub use once::{Earlier, Once};
 pub use overview::{Overview, OverviewFilter};
@@ -174,6 +184,11 @@ impl Store {
     /// How many COMMITs reached the database; grouped writes share one.
     pub fn commits(&self) -> u64 {
         self.0.hooks.commits.load(Ordering::Relaxed)
+    }
+
+    /// How often Postgres was asked something and waited for; SQLite never is.
+    pub fn round_trips(&self) -> u64 {
+        self.0.hooks.trips.load(Ordering::Relaxed)
     }
 
     /// One read: all its statements see the same snapshot.

@@ -99,8 +99,7 @@ impl Rows<'_> {
             Arg::json(answer)?,
             now.into(),
         ];
-        self.conn.execute(SQL, &args).await?;
-        Ok(())
+        self.conn.later(SQL, &args).await
     }
 
     async fn instant(&mut self) -> Result<Timestamp, StoreError> {

@@ -11,6 +11,7 @@ pub(super) async fn open(options: StoreOptions) -> Result<Store, StoreError> {
         probe,
         bell: Bell::new(),
         commits: Arc::default(),
+        trips: Arc::default(),
     };
     let backend = match target {
         Target::Sqlite { path } => Backend::Sqlite(sqlite::Database::open(&path, hooks.clone()).await?),

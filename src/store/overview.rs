@@ -34,7 +34,7 @@ impl Rows<'_> {
     pub async fn overviews(&mut self, filter: &OverviewFilter) -> Result<Vec<Overview>, StoreError> {
         const SQL: &str = "
             select s.session_id, s.external_id, s.user_id, s.title, s.model, s.instructions, s.preset, s.toolsets,
-                s.environment, s.approvals, s.sampling, s.metadata, s.parent_session_id, s.parent_message_id,
+                s.environment, s.approvals, s.sampling, s.tools, s.metadata, s.lineage, s.parent_session_id, s.parent_message_id,
                 s.archived_at, s.status, s.head_seq, s.active_turn_id, s.usage, s.created_at, s.updated_at,
                 (select count(*) from message m where m.tenant_id = s.tenant_id and m.session_id = s.session_id)
                     as messages,
@@ -45,7 +45,7 @@ impl Rows<'_> {
                     order by m.position limit 1) as first_said
             from session s
             where s.tenant_id = $1 and s.user_id = coalesce($2, s.user_id) and s.deleted_at is null
-                and s.session_id = coalesce($3, s.session_id)
+                and s.session_id = coalesce($3, s.session_id) and ($3 is not null or s.root_session_id is null)
                 and ($4 = 1 or s.title = $5) and ($6 = 1 or s.parent_session_id is null)
                 and ($7 = 1 or s.archived_at is null)
             order by s.updated_at desc, s.session_id desc limit $8 offset $9";

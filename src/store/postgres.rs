@@ -1,5 +1,5 @@
-//! Postgres: a pool, and transactions that stand behind the tenant's wall from
-//! their first round trip. A write runs in a task of its own, so that a caller
+//! Postgres: a pool of connections in the role that the walls bind, and
+//! transactions that stand behind their tenant's from their first round trip. A write runs in a task of its own, so that a caller
 //! that goes away can neither cut a COMMIT in two nor keep the bell silent.
 
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions};
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgPool, Postgres, Row as _, Transaction};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgPool, Postgres, Row as _, Transaction};
 use tokio_util::task::TaskTracker;
 
 use crate::base::Secret;
@@ -35,8 +35,6 @@ const LIMITS: [(&str, &str); 3] = [
 pub(super) struct Database {
     pool: PgPool,
     options: PgConnectOptions,
-    /// Whether transactions can take the role that the walls bind.
-    takes_role: bool,
     tasks: TaskTracker,
     hooks: Hooks,
 }
@@ -59,11 +57,18 @@ impl Database {
             .acquire_timeout(ACQUIRE)
             // A dead connection shows at the first statement; see `begin`.
             .test_before_acquire(false)
+            .after_connect(move |link, _| {
+                Box::pin(async move {
+                    if takes_role {
+                        link.execute("set role hermes_app").await?;
+                    }
+                    Ok(())
+                })
+            })
             .connect_lazy_with(options.clone().options(LIMITS));
         Ok(Self {
             pool,
             options,
-            takes_role,
             tasks: TaskTracker::new(),
             hooks,
         })
@@ -75,10 +80,8 @@ impl Database {
     }
 
     pub(super) async fn reader(&self, wall: Wall) -> Result<Conn, StoreError> {
-        Ok(Conn::new(Link::Postgres(
-            self.begin("begin isolation level repeatable read read only", wall)
-                .await?,
-        )))
+        self.begin("begin isolation level repeatable read read only", wall)
+            .await
     }
 
     pub(super) fn submit(self: &Arc<Self>, wall: Wall, job: Job) -> Result<(), StoreError> {
@@ -98,12 +101,12 @@ impl Database {
 
     async fn run(&self, wall: Wall, job: Job) {
         let mut conn = match self.begin("begin", wall).await {
-            Ok(transaction) => Conn::new(Link::Postgres(transaction)),
+            Ok(conn) => conn.ringing(self.hooks.bell.clone()),
             Err(error) => return job.refuse(error),
         };
         let Attempt { fate, verdict } = job.attempt(&mut conn, self.hooks.probe.as_ref()).await;
         let rings = conn.take_rings();
-        let Link::Postgres(transaction) = conn.into_link() else {
+        let Link::Postgres(transaction, _) = conn.into_link() else {
             return;
         };
         let outcome = match fate {
@@ -125,13 +128,16 @@ impl Database {
                 Err(error)
             }
         };
-        if matches!(outcome, Ok(()) | Err(StoreError::Unclear(_))) {
-            self.hooks.bell.ring_all(rings);
+        match outcome {
+            Ok(()) => self.hooks.bell.ring_all(rings),
+            Err(StoreError::Unclear(_)) => self.hooks.bell.ring_all(rings.unclear()),
+            Err(_) => {}
         }
         verdict.tell(outcome);
     }
 
     async fn commit(&self, transaction: Transaction<'static, Postgres>) -> Result<(), StoreError> {
+        self.hooks.trips.fetch_add(1, Ordering::Relaxed);
         match tokio::time::timeout(LIMIT, transaction.commit()).await {
             Ok(Ok(())) => {
                 self.hooks.commits.fetch_add(1, Ordering::Relaxed);
@@ -152,27 +158,22 @@ impl Database {
         begun.unwrap_or_else(|_| Err(StoreError::unavailable("a transaction could not be begun")))
     }
 
-    /// Opens a transaction, takes the role and names the tenant in one round
-    /// trip. A pooled connection that died while idle fails here, before any
-    /// work, so the next one is tried: at most all of them are dead.
-    async fn begin(&self, begin: &str, wall: Wall) -> Result<Transaction<'static, Postgres>, StoreError> {
-        let role = if self.takes_role {
-            "; set local role hermes_app"
-        } else {
-            ""
-        };
+    /// Opens a transaction and names the tenant in one round trip. A pooled
+    /// connection that died while idle fails here, before any work, so the next
+    /// one is tried: at most all of them are dead.
+    async fn begin(&self, begin: &str, wall: Wall) -> Result<Conn, StoreError> {
         // An id prints as its prefix and lower-case base32: nothing in it can
         // end the literal.
-        let named = match wall {
-            Wall::Tenant(tenant) => format!("set_config('app.tenant', '{tenant}', true)"),
-            Wall::Across => "set_config('app.across', 'on', true)".to_owned(),
+        let sql = match wall {
+            Wall::Tenant(tenant) => format!("{begin}; set local app.tenant = '{tenant}'"),
+            Wall::Across => format!("{begin}; set local app.across = 'on'"),
         };
-        let sql = format!("{begin}{role}; select {named}");
         let mut spare = self.pool.size();
         loop {
+            self.hooks.trips.fetch_add(1, Ordering::Relaxed);
             match self.begun(sql.clone()).await? {
                 Err(error) if 0 < spare && is_dead_line(&error) => spare -= 1,
-                other => return Ok(other?),
+                other => return Ok(Conn::new(Link::Postgres(other?, Arc::clone(&self.hooks.trips)))),
             }
         }
     }
@@ -235,7 +236,7 @@ async fn role(link: &mut PgConnection) -> Result<bool, StoreError> {
     }
     if unbound {
         let walls = if taken {
-            "transactions take the role `hermes_app`, which they bind"
+            "connections take the role `hermes_app`, which they bind"
         } else {
             "tenants are kept apart by queries alone"
         };

@@ -30,6 +30,10 @@ impl Rows<'_> {
         session: &SessionRecord,
         messages: &[MessageRecord],
     ) -> Result<(), StoreError> {
+        // Delegated work is found by what its root says of it.
+        if session.lineage.is_some() {
+            return Ok(());
+        }
         let said = messages
             .iter()
             .filter(|message| matches!(message.role, Role::User | Role::Assistant));
@@ -75,8 +79,7 @@ impl Rows<'_> {
             Arg::from(&session.user_id),
             Arg::json(entries)?,
         ];
-        self.conn.execute(sql, &args).await?;
-        Ok(())
+        self.conn.later(sql, &args).await
     }
 
     /// What holds all the words, best first, behind `after`; in one session
@@ -106,6 +109,7 @@ impl Rows<'_> {
             after.score.into(),
             after.entry.into(),
             limit.into(),
+            Arg::json(terms.absent())?,
         ];
         args.extend(trigrams.filter(|_| sql == CANDIDATES).map(Arg::Owned));
         let rows = self.conn.rows(sql, &args).await?;
@@ -184,9 +188,10 @@ const CANDIDATES: &str = "
                 select (length(e.body) - length(replace(e.body, value, ''))) / length(value) as tf
                 from json_each($4))) as score
         from search_trigram t join search_entry e on e.entry_id = t.rowid
-        where search_trigram match $8 and e.tenant_id = $1 and e.user_id = coalesce($2, e.user_id)
+        where search_trigram match $9 and e.tenant_id = $1 and e.user_id = coalesce($2, e.user_id)
             and e.session_id = coalesce($3, e.session_id)
-            and not exists (select 1 from json_each($4) where instr(e.body, value) = 0))
+            and not exists (select 1 from json_each($4) where instr(e.body, value) = 0)
+            and not exists (select 1 from json_each($8) where instr(e.body, value) > 0))
     select h.entry_id, h.session_id, h.position, h.score, s.title, s.created_at
     from hit h join session s on s.tenant_id = $1 and s.session_id = h.session_id
     where s.deleted_at is null and (h.score < $5 or (h.score = $5 and h.entry_id < $6))
@@ -201,7 +206,8 @@ const COMPARED: &str = "
         from search_entry e
         where e.tenant_id = $1 and e.user_id = coalesce($2, e.user_id)
             and e.session_id = coalesce($3, e.session_id)
-            and not exists (select 1 from json_each($4) where instr(e.body, value) = 0))
+            and not exists (select 1 from json_each($4) where instr(e.body, value) = 0)
+            and not exists (select 1 from json_each($8) where instr(e.body, value) > 0))
     select h.entry_id, h.session_id, h.position, h.score, s.title, s.created_at
     from hit h join session s on s.tenant_id = $1 and s.session_id = h.session_id
     where s.deleted_at is null and (h.score < $5 or (h.score = $5 and h.entry_id < $6))
@@ -217,7 +223,9 @@ const COMPARED_ON_POSTGRES: &str = "
         where e.tenant_id = $1 and e.user_id = coalesce($2, e.user_id)
             and e.session_id = coalesce($3, e.session_id)
             and not exists (
-                select 1 from json_array_elements_text($4::json) as word(term) where strpos(e.body, term) = 0))
+                select 1 from json_array_elements_text($4::json) as word(term) where strpos(e.body, term) = 0)
+            and not exists (
+                select 1 from json_array_elements_text($8::json) as word(term) where strpos(e.body, term) > 0))
     select h.entry_id, h.session_id, h.position, h.score, s.title, s.created_at
     from hit h join session s on s.tenant_id = $1 and s.session_id = h.session_id
     where s.deleted_at is null and (h.score < $5 or (h.score = $5 and h.entry_id < $6))

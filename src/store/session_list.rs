@@ -32,6 +32,8 @@ pub struct SessionFilter {
     /// Entries of the metadata by key. A text is compared as it is; a number,
     /// `true` or `false` as JSON writes it.
     pub metadata: BTreeMap<String, String>,
+    /// Those that do delegated work of this session; else those that do their own.
+    pub root: Option<SessionId>,
 }
 
 impl Rows<'_> {
@@ -57,6 +59,7 @@ impl Rows<'_> {
             Arg::OptInt(archived),
             Arg::json(&filter.metadata)?,
             limit.into(),
+            filter.root.into(),
         ];
         let sql = match self.conn.dialect() {
             Kind::Sqlite => ON_SQLITE,
@@ -82,7 +85,7 @@ impl Rows<'_> {
 /// `true` as 1, so its word is put back.
 const ON_SQLITE: &str = "
     select session_id, external_id, user_id, title, model, instructions, preset, toolsets, environment,
-        approvals, sampling, metadata, parent_session_id, parent_message_id, archived_at, status, head_seq,
+        approvals, sampling, tools, metadata, lineage, parent_session_id, parent_message_id, archived_at, status, head_seq,
         active_turn_id, usage, created_at, updated_at
     from session
     where tenant_id = $1 and user_id = coalesce($2, user_id) and deleted_at is null
@@ -94,11 +97,12 @@ const ON_SQLITE: &str = "
                 where have.key = want.key and want.value = case
                     when have.type in ('true', 'false') then have.type
                     when have.type in ('text', 'integer', 'real') then cast(have.value as text) end))
+        and coalesce(root_session_id, '') = coalesce($10, '')
     order by session_id desc limit $9";
 
 const ON_POSTGRES: &str = "
     select session_id, external_id, user_id, title, model, instructions, preset, toolsets, environment,
-        approvals, sampling, metadata, parent_session_id, parent_message_id, archived_at, status, head_seq,
+        approvals, sampling, tools, metadata, lineage, parent_session_id, parent_message_id, archived_at, status, head_seq,
         active_turn_id, usage, created_at, updated_at
     from session
     where tenant_id = $1 and user_id = coalesce($2, user_id) and deleted_at is null
@@ -110,4 +114,5 @@ const ON_POSTGRES: &str = "
                 select 1 from json_each(session.metadata::json) as have
                 where have.key = want.key and json_typeof(have.value) in ('string', 'number', 'boolean')
                     and have.value #>> '{}' = want.value))
+        and coalesce(root_session_id, '') = coalesce($10, '')
     order by session_id desc limit $9";

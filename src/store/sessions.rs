@@ -1,12 +1,13 @@
-//! Session rows. Locking a session is updating its row: whoever appends events
-//! does that first, so that commit order is the order of event numbers.
+//! Session rows. Whoever appends events locks the session's row first, so that
+//! commit order is the order of event numbers.
 
 use super::notices::{Change, Notice};
 use super::scope::Rows;
-use super::{Arg, News, Row, StoreError};
+use super::{Arg, News, Row, StoreError, dialect};
 use crate::base::Timestamp;
+use crate::model::client_tool::ClientTool;
 use crate::model::id::SessionId;
-use crate::model::record::SessionRecord;
+use crate::model::record::{SessionRecord, Writes};
 use crate::model::sampling::SamplingChanges;
 use crate::model::session::{Metadata, Parent, RequiredAction, Session, SessionStatus};
 
@@ -32,6 +33,7 @@ pub struct SessionPatch {
     pub toolsets: Option<crate::model::session::ToolsetSelection>,
     pub approvals: Option<crate::model::session::ApprovalPolicy>,
     pub sampling: SamplingChanges,
+    pub tools: Option<Vec<ClientTool>>,
     pub metadata: Option<Metadata>,
 }
 
@@ -42,10 +44,12 @@ impl Rows<'_> {
         const SQL: &str = "
             insert into session (tenant_id, session_id, user_id, external_id, title, model, instructions, preset,
                 toolsets, environment, approvals, metadata, status, head_seq, next_position, usage, todo, cwd,
-                created_at, updated_at, sampling, parent_session_id, parent_message_id)
+                created_at, updated_at, sampling, parent_session_id, parent_message_id, tools, lineage,
+                root_session_id, delegated_by)
             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, 0, $14, $15, $16, $17, $17, $18, $19,
-                $20)";
+                $20, $21, $22, $23, $24)";
         let record = &new.record;
+        let lineage = record.lineage.as_ref();
         let args = [
             self.tenant.into(),
             record.session_id.into(),
@@ -67,36 +71,37 @@ impl Rows<'_> {
             Arg::json(&record.sampling)?,
             new.parent.map(|parent| parent.session_id).into(),
             new.parent.and_then(|parent| parent.message_id).into(),
+            Arg::json(&record.tools)?,
+            Arg::opt_json(record.lineage.as_ref())?,
+            lineage
+                .and_then(|lineage| lineage.root())
+                .map(|root| root.session_id)
+                .into(),
+            lineage.map(|lineage| lineage.tool_call_id).into(),
         ];
         self.conn.execute(SQL, &args).await?;
-        self.index_title(record, new.title.as_deref()).await
+        match record.lineage {
+            // It is found by its root.
+            Some(_) => Ok(()),
+            None => self.index_title(record, new.title.as_deref()).await,
+        }
     }
 
     /// Locks a session for this transaction and reads its state. Absent,
     /// foreign and deleted sessions are `None`.
     pub async fn lock_session(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
-        const SQL: &str = "
-            update session set head_seq = head_seq
-            where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null
-            returning session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
-                status, head_seq, next_position, active_turn_id, usage, todo, seen_files, cwd, node_id, deleted_at";
-        self.locked(SQL, id).await
+        let locked = self.lock_session_even_deleted(id).await?;
+        Ok(locked.filter(|session| session.deleted_at.is_none()))
     }
 
     /// As [`Rows::lock_session`], but a deleted session counts: its running turn
     /// still has to end.
     pub async fn lock_session_even_deleted(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
-        const SQL: &str = "
-            update session set head_seq = head_seq
-            where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)
-            returning session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
-                status, head_seq, next_position, active_turn_id, usage, todo, seen_files, cwd, node_id, deleted_at";
-        self.locked(SQL, id).await
-    }
-
-    async fn locked(&mut self, sql: &'static str, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
         let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
-        let row = self.conn.row(sql, &args).await?;
+        let row = self
+            .conn
+            .row(dialect::session_under_lock(self.conn.dialect()), &args)
+            .await?;
         row.map(|row| self.record(&row)).transpose()
     }
 
@@ -104,7 +109,8 @@ impl Rows<'_> {
     pub async fn session_record(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
         const SQL: &str = "
             select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
-                status, head_seq, next_position, active_turn_id, usage, todo, seen_files, cwd, node_id, deleted_at
+                tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd, node_id,
+                deleted_at, lineage
             from session
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null";
         let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
@@ -116,7 +122,8 @@ impl Rows<'_> {
     pub async fn session_record_even_deleted(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
         const SQL: &str = "
             select session_id, user_id, model, instructions, preset, toolsets, environment, approvals, sampling,
-                status, head_seq, next_position, active_turn_id, usage, todo, seen_files, cwd, node_id, deleted_at
+                tools, status, head_seq, next_position, active_turn_id, usage, todo, seen_files, memory_block, cwd, node_id,
+                deleted_at, lineage
             from session
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id)";
         let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
@@ -135,17 +142,18 @@ impl Rows<'_> {
         row.map(|row| row.int("head_seq")).transpose()
     }
 
-    /// Writes back what the lock's holder changed. What the session has seen of
-    /// files is long, so it is only written when it is `seen_files`.
+    /// Writes back what the lock's holder changed. What is long is only written
+    /// when `writes` has it.
     pub(super) async fn write_session(
         &mut self,
         session: &SessionRecord,
-        seen_files: &Option<String>,
+        writes: &Writes,
         at: Timestamp,
     ) -> Result<(), StoreError> {
         const SQL: &str = "
             update session set status = $3, head_seq = $4, next_position = $5, active_turn_id = $6, usage = $7,
-                todo = $8, cwd = $9, updated_at = $10, node_id = $11, seen_files = coalesce($12, seen_files)
+                todo = $8, cwd = $9, updated_at = $10, node_id = $11, seen_files = coalesce($12, seen_files),
+                memory_block = coalesce($13, memory_block)
             where tenant_id = $1 and session_id = $2";
         let args = [
             self.tenant.into(),
@@ -159,10 +167,10 @@ impl Rows<'_> {
             Arg::from(&session.cwd),
             at.into(),
             session.node_id.into(),
-            Arg::from(seen_files),
+            Arg::from(&writes.seen_files),
+            Arg::from(&writes.memory_block),
         ];
-        self.conn.execute(SQL, &args).await?;
-        Ok(())
+        self.conn.later(SQL, &args).await
     }
 
     /// Changes what a client may change; call under the lock. What changes in
@@ -178,7 +186,8 @@ impl Rows<'_> {
                 toolsets = coalesce($12, toolsets),
                 approvals = coalesce($13, approvals),
                 metadata = coalesce($14, metadata),
-                sampling = $15
+                sampling = $15,
+                tools = coalesce($16, tools)
             where tenant_id = $1 and session_id = $2";
         fn column(change: &Option<Option<String>>) -> [Arg<'_>; 2] {
             let text = change.as_ref().and_then(Option::as_deref);
@@ -204,6 +213,7 @@ impl Rows<'_> {
             Arg::opt_json(patch.approvals.as_ref())?,
             Arg::opt_json(patch.metadata.as_ref())?,
             Arg::json(&session.sampling)?,
+            Arg::opt_json(patch.tools.as_ref())?,
         ];
         self.conn.execute(SQL, &args).await?;
         match &patch.title {
@@ -240,10 +250,11 @@ impl Rows<'_> {
     /// Removes everything of a deleted session but what its model calls cost and
     /// what the audit trail tells of it.
     pub async fn purge_session(&mut self, id: SessionId) -> Result<(), StoreError> {
-        const SQL: [&str; 11] = [
+        const SQL: [&str; 12] = [
             "delete from usage_sum where tenant_id = $1 and (subject = $2 or subject in (
                 select turn_id from turn where tenant_id = $1 and session_id = $2))",
             "delete from event where tenant_id = $1 and session_id = $2",
+            "delete from question where tenant_id = $1 and session_id = $2",
             "delete from approval where tenant_id = $1 and session_id = $2",
             "delete from grant_use where tenant_id = $1 and session_id = $2",
             "delete from standing_grant where tenant_id = $1 and session_id = $2",
@@ -265,7 +276,7 @@ impl Rows<'_> {
     pub async fn session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError> {
         const SQL: &str = "
             select session_id, external_id, user_id, title, model, instructions, preset, toolsets, environment,
-                approvals, sampling, metadata, parent_session_id, parent_message_id, archived_at, status, head_seq,
+                approvals, sampling, tools, metadata, lineage, parent_session_id, parent_message_id, archived_at, status, head_seq,
                 active_turn_id, usage, created_at, updated_at
             from session
             where tenant_id = $1 and session_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null";
@@ -288,33 +299,7 @@ impl Rows<'_> {
         Ok(self.conn.row(SQL, &args).await?.is_some())
     }
 
-    /// What waits for a person in the sessions of this scope from one to another:
-    /// one question for a whole page.
-    pub(super) async fn required_actions(
-        &mut self,
-        oldest: SessionId,
-        newest: SessionId,
-    ) -> Result<Vec<(SessionId, RequiredAction)>, StoreError> {
-        const SQL: &str = "
-            select session_id, approval_id, turn_id, title, expires_at from approval
-            where tenant_id = $1 and status = 'pending' and session_id >= $2 and session_id <= $3
-                and user_id = coalesce($4, user_id)
-            order by approval_id";
-        let args = [self.tenant.into(), oldest.into(), newest.into(), Arg::from(&self.user)];
-        let rows = self.conn.rows(SQL, &args).await?;
-        let action = |row: &Row| {
-            let action = RequiredAction::approval(
-                row.id("approval_id")?,
-                row.id("turn_id")?,
-                row.text("title")?,
-                row.opt_timestamp("expires_at")?,
-            );
-            Ok((row.id("session_id")?, action))
-        };
-        rows.iter().map(action).collect()
-    }
-
-    fn record(&self, row: &Row) -> Result<SessionRecord, StoreError> {
+    pub(super) fn record(&self, row: &Row) -> Result<SessionRecord, StoreError> {
         Ok(SessionRecord {
             tenant_id: self.tenant,
             session_id: row.id("session_id")?,
@@ -326,6 +311,7 @@ impl Rows<'_> {
             environment: row.json("environment")?,
             approvals: row.json("approvals")?,
             sampling: row.json("sampling")?,
+            tools: row.json("tools")?,
             status: named(&row.text("status")?)?,
             head_seq: row.int("head_seq")?,
             next_position: row.int("next_position")?,
@@ -333,9 +319,11 @@ impl Rows<'_> {
             usage: row.json("usage")?,
             todo: row.text("todo")?,
             seen_files: row.text("seen_files")?,
+            memory_block: row.opt_text("memory_block")?,
             cwd: row.opt_text("cwd")?,
             node_id: row.opt_id("node_id")?,
             deleted_at: row.opt_timestamp("deleted_at")?,
+            lineage: row.opt_json("lineage")?.map(Box::new),
         })
     }
 }
@@ -354,7 +342,9 @@ pub(super) fn session_view(row: &Row, required_actions: Vec<RequiredAction>) -> 
         environment: row.json("environment")?,
         approvals: row.json("approvals")?,
         sampling: row.json("sampling")?,
+        tools: row.json("tools")?,
         metadata: row.json("metadata")?,
+        lineage: row.opt_json("lineage")?,
         parent: parent(row)?,
         archived_at: row.opt_timestamp("archived_at")?,
         status,

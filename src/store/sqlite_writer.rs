@@ -48,7 +48,7 @@ impl Writer {
         lock: File,
     ) -> Self {
         Self {
-            conn: Conn::new(Link::SqliteWriter(Box::new(link))),
+            conn: Conn::new(Link::SqliteWriter(Box::new(link))).ringing(hooks.bell.clone()),
             path,
             jobs,
             stop,
@@ -146,7 +146,7 @@ impl Writer {
                 None
             }
             Ok(Fate::UnclearRolledBack) => {
-                self.hooks.bell.ring_all(rings);
+                self.hooks.bell.ring_all(rings.unclear());
                 verdict.tell(Err(StoreError::unclear("the probe hid that the commit failed")));
                 None
             }

@@ -5,6 +5,7 @@
 use super::scope::Rows;
 use super::sessions::named;
 use super::slice::{self, Slice};
+use super::turns::{Standing, standing};
 use super::{Arg, Row, StoreError};
 use crate::model::id::{CallId, MessageId, SessionId, TurnId};
 use crate::model::message::{FinishReason, Message};
@@ -15,7 +16,7 @@ impl Rows<'_> {
     pub async fn batch(&mut self, turn: TurnId) -> Result<Vec<CallRecord>, StoreError> {
         const SQL: &str = "
             select call_id, turn_id, message_id, batch_index, position, name, provider_id, arguments_raw, arguments,
-                edited, effect, segment, parallel, status, exit_code, created_at, started_at, finished_at
+                edited, effect, execution, segment, parallel, status, exit_code, created_at, started_at, finished_at
             from tool_call
             where tenant_id = $1 and turn_id = $2 and message_id = (
                 select message_id from tool_call where tenant_id = $1 and turn_id = $2
@@ -38,19 +39,58 @@ impl Rows<'_> {
                 select turn_id from turn
                 where tenant_id = $1 and session_id = $2 and status = 'rolled_back')
             order by position";
-        const CALLS: &str = "
-            select call_id, turn_id, message_id, batch_index, position, name, provider_id, arguments_raw, arguments,
-                edited, effect, segment, parallel, status, exit_code, created_at, started_at, finished_at
-            from tool_call where tenant_id = $1 and session_id = $2 order by position";
-        let args = [self.tenant.into(), session.into()];
-        let rows = self.conn.rows(MESSAGES, &args).await?;
+        let rows = self.conn.rows(MESSAGES, &[self.tenant.into(), session.into()]).await?;
         let messages: Vec<MessageRecord> = rows.iter().map(message_record).collect::<Result<_, _>>()?;
+        let calls = self.calls_of(session, &messages).await?;
+        Ok((messages, calls))
+    }
+
+    /// As [`Rows::transcript`], with how one of the session's turns stands: both
+    /// in one question. `None` when that turn is not there.
+    pub async fn transcript_for(
+        &mut self,
+        session: SessionId,
+        turn: TurnId,
+    ) -> Result<Option<(Standing, Vec<MessageRecord>, Vec<CallRecord>)>, StoreError> {
+        const SQL: &str = "
+            select s.head_seq, t.epoch, t.cancel_reason, m.position, m.message_id, m.turn_id, m.role, m.content,
+                m.reasoning, m.finish_reason, m.call_id, m.created_at, m.steered
+            from session s
+            join turn t on t.tenant_id = s.tenant_id and t.session_id = s.session_id
+            join message m on m.tenant_id = s.tenant_id and m.session_id = s.session_id
+            where s.tenant_id = $1 and s.session_id = $2 and t.tenant_id = $1 and t.turn_id = $3
+                and m.tenant_id = $1 and m.session_id = $2 and m.turn_id not in (
+                    select turn_id from turn
+                    where tenant_id = $1 and session_id = $2 and status = 'rolled_back')
+            order by m.position";
+        let rows = self
+            .conn
+            .rows(SQL, &[self.tenant.into(), session.into(), turn.into()])
+            .await?;
+        // A turn has its input at least.
+        let Some(first) = rows.first() else { return Ok(None) };
+        let standing = standing(first)?;
+        let messages: Vec<MessageRecord> = rows.iter().map(message_record).collect::<Result<_, _>>()?;
+        let calls = self.calls_of(session, &messages).await?;
+        Ok(Some((standing, messages, calls)))
+    }
+
+    /// All calls of a session, if these messages made any.
+    async fn calls_of(
+        &mut self,
+        session: SessionId,
+        messages: &[MessageRecord],
+    ) -> Result<Vec<CallRecord>, StoreError> {
+        const SQL: &str = "
+            select call_id, turn_id, message_id, batch_index, position, name, provider_id, arguments_raw, arguments,
+                edited, effect, execution, segment, parallel, status, exit_code, created_at, started_at, finished_at
+            from tool_call where tenant_id = $1 and session_id = $2 order by position";
         let makes_calls = |message: &MessageRecord| message.finish_reason == Some(FinishReason::ToolCalls);
         if !messages.iter().any(makes_calls) {
-            return Ok((messages, Vec::new()));
+            return Ok(Vec::new());
         }
-        let calls = self.conn.rows(CALLS, &args).await?;
-        Ok((messages, calls.iter().map(call_record).collect::<Result<_, _>>()?))
+        let calls = self.conn.rows(SQL, &[self.tenant.into(), session.into()]).await?;
+        calls.iter().map(call_record).collect()
     }
 
     /// Messages after a place, oldest first, as clients see them. Stops before
@@ -64,7 +104,7 @@ impl Rows<'_> {
     ) -> Result<Slice<(i64, Message)>, StoreError> {
         const CALLS: &str = "
             select call_id, turn_id, message_id, batch_index, position, name, provider_id, arguments_raw, arguments,
-                edited, effect, segment, parallel, status, exit_code, created_at, started_at, finished_at
+                edited, effect, execution, segment, parallel, status, exit_code, created_at, started_at, finished_at
             from tool_call
             where tenant_id = $1 and session_id = $2 and position > $3 and message_id in (
                 select message_id from message
@@ -147,7 +187,8 @@ impl Rows<'_> {
     ) -> Result<Vec<CallRecord>, StoreError> {
         const SQLITE: &str = "
             select c.call_id, c.turn_id, c.message_id, c.batch_index, c.position, c.name, c.provider_id,
-                c.arguments_raw, c.arguments, c.edited, c.effect, c.segment, c.parallel, c.status, c.exit_code,
+                c.arguments_raw, c.arguments, c.edited, c.effect, c.execution, c.segment, c.parallel, c.status,
+                c.exit_code,
                 c.created_at, c.started_at, c.finished_at
             from message m
             cross join tool_call c
@@ -156,7 +197,8 @@ impl Rows<'_> {
                 and m.message_id in (select value from json_each($3)) order by c.position";
         const POSTGRES: &str = "
             select c.call_id, c.turn_id, c.message_id, c.batch_index, c.position, c.name, c.provider_id,
-                c.arguments_raw, c.arguments, c.edited, c.effect, c.segment, c.parallel, c.status, c.exit_code,
+                c.arguments_raw, c.arguments, c.edited, c.effect, c.execution, c.segment, c.parallel, c.status,
+                c.exit_code,
                 c.created_at, c.started_at, c.finished_at
             from message m
             cross join tool_call c
@@ -175,7 +217,8 @@ impl Rows<'_> {
     ) -> Result<Vec<(CallRecord, Option<String>)>, StoreError> {
         const SQLITE: &str = "
             select c.call_id, c.turn_id, c.message_id, c.batch_index, c.position, c.name, c.provider_id,
-                c.arguments_raw, c.arguments, c.edited, c.effect, c.segment, c.parallel, c.status, c.exit_code,
+                c.arguments_raw, c.arguments, c.edited, c.effect, c.execution, c.segment, c.parallel, c.status,
+                c.exit_code,
                 c.created_at, c.started_at, c.finished_at, m.content
             from tool_call c
             left join message m on m.tenant_id = c.tenant_id and m.session_id = c.session_id
@@ -183,7 +226,8 @@ impl Rows<'_> {
             where c.tenant_id = $1 and +c.session_id = $2 and c.call_id in (select value from json_each($3))";
         const POSTGRES: &str = "
             select c.call_id, c.turn_id, c.message_id, c.batch_index, c.position, c.name, c.provider_id,
-                c.arguments_raw, c.arguments, c.edited, c.effect, c.segment, c.parallel, c.status, c.exit_code,
+                c.arguments_raw, c.arguments, c.edited, c.effect, c.execution, c.segment, c.parallel, c.status,
+                c.exit_code,
                 c.created_at, c.started_at, c.finished_at, m.content
             from tool_call c
             left join message m on m.tenant_id = c.tenant_id and m.session_id = c.session_id
@@ -231,6 +275,7 @@ pub(super) fn call_record(row: &Row) -> Result<CallRecord, StoreError> {
         arguments: row.json("arguments")?,
         edited: row.opt_json("edited")?,
         effect: named(&row.text("effect")?)?,
+        execution: named(&row.text("execution")?)?,
         segment: small("segment")?,
         parallel: row.int("parallel")? != 0,
         status: named(&row.text("status")?)?,

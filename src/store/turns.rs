@@ -51,8 +51,7 @@ impl Rows<'_> {
             Arg::json(&turn.steers)?,
             turn.key_id.into(),
         ];
-        self.conn.execute(SQL, &args).await?;
-        Ok(())
+        self.conn.later(SQL, &args).await
     }
 
     /// Writes back a turn's changeable columns; call under the session's lock.
@@ -81,8 +80,7 @@ impl Rows<'_> {
             turn.last_seq.into(),
             Arg::json(&turn.steers)?,
         ];
-        self.conn.execute(SQL, &args).await?;
-        Ok(())
+        self.conn.later(SQL, &args).await
     }
 
     /// Replaces what a client said of a turn that waits; call under the
@@ -97,20 +95,22 @@ impl Rows<'_> {
             Arg::json(&turn.input)?,
             Arg::json(&turn.options)?,
         ];
-        self.conn.execute(SQL, &args).await?;
-        Ok(())
+        self.conn.later(SQL, &args).await
     }
 
-    /// The fence: takes the turn's next step if it is still this owner's at
-    /// this step. `None` says that somebody else went on with it.
+    /// The fence: the turn in its next step, if it is still this owner's at this
+    /// one; it is taken by being written. `None` says that somebody else went on
+    /// with it. Call under the session's lock, which whoever changes a turn has.
     pub async fn fence_turn(&mut self, id: TurnId, epoch: i64, step: i64) -> Result<Option<TurnRecord>, StoreError> {
         const SQL: &str = "
-            update turn set step = step + 1
-            where tenant_id = $1 and turn_id = $2 and epoch = $3 and step = $4 and status = 'running'
-            returning *";
+            select * from turn
+            where tenant_id = $1 and turn_id = $2 and epoch = $3 and step = $4 and status = 'running'";
         let args = [self.tenant.into(), id.into(), epoch.into(), step.into()];
-        let row = self.conn.row(SQL, &args).await?;
-        row.as_ref().map(turn_record).transpose()
+        let Some(row) = self.conn.row(SQL, &args).await? else {
+            return Ok(None);
+        };
+        let turn = turn_record(&row)?;
+        Ok(Some(TurnRecord { step: step + 1, ..turn }))
     }
 
     /// How a turn and its session stand, in short.
@@ -120,14 +120,7 @@ impl Rows<'_> {
             from turn t join session s on s.tenant_id = t.tenant_id and s.session_id = t.session_id
             where t.tenant_id = $1 and t.session_id = $2 and t.turn_id = $3";
         let args = [self.tenant.into(), session.into(), id.into()];
-        let Some(row) = self.conn.row(SQL, &args).await? else {
-            return Ok(None);
-        };
-        Ok(Some(Standing {
-            head_seq: row.int("head_seq")?,
-            epoch: row.int("epoch")?,
-            is_cancelled: row.opt_str("cancel_reason")?.is_some(),
-        }))
+        self.conn.row(SQL, &args).await?.as_ref().map(standing).transpose()
     }
 
     /// One turn; absent and foreign ones are `None`.
@@ -229,6 +222,14 @@ impl Rows<'_> {
         self.conn.ring(session, News::Other);
         Ok(())
     }
+}
+
+pub(super) fn standing(row: &Row) -> Result<Standing, StoreError> {
+    Ok(Standing {
+        head_seq: row.int("head_seq")?,
+        epoch: row.int("epoch")?,
+        is_cancelled: row.opt_str("cancel_reason")?.is_some(),
+    })
 }
 
 fn opt_name<T: serde::Serialize>(reason: Option<&T>) -> Result<Arg<'static>, StoreError> {

@@ -87,7 +87,7 @@ impl Rows<'_> {
                 Arg::Owned(call.at.day()),
                 call.at.into(),
             ];
-            self.conn.execute(SQL, &args).await?;
+            self.conn.later(SQL, &args).await?;
             self.raise_sums(call).await?;
         }
         Ok(())
@@ -117,8 +117,7 @@ impl Rows<'_> {
             figure(call.spent.total_tokens()),
             figure(call.spent.cost_nanos),
         ];
-        self.conn.execute(SQL, &args).await?;
-        Ok(())
+        self.conn.later(SQL, &args).await
     }
 
     /// Allows more under some subjects.
@@ -143,7 +142,7 @@ impl Rows<'_> {
                 figure(tokens),
                 figure(cost),
             ];
-            self.conn.execute(SQL, &args).await?;
+            self.conn.later(SQL, &args).await?;
         }
         Ok(())
     }

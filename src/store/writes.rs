@@ -1,6 +1,7 @@
 //! Carrying out what pure code decided: one [`Writes`] becomes a few statements
 //! under the session's lock. Here, and only here, events get their numbers.
 
+use super::fresh::Fresh;
 use super::notices::Notice;
 use super::scope::Rows;
 use super::{News, StoreError};
@@ -20,16 +21,21 @@ impl Rows<'_> {
     ) -> Result<i64, StoreError> {
         let first = session.head_seq + 1;
         session.head_seq += i64::try_from(writes.events.len()).unwrap_or(0);
+        let mut turns = Vec::with_capacity(writes.new_turns.len() + writes.turns.len());
         for turn in &writes.new_turns {
             let mut turn = turn.clone();
             turn.first_seq = seq_of(&writes.events, first, turn.turn_id, |_| true).unwrap_or(first);
             self.add_turn(&turn).await?;
+            turns.push(turn);
         }
         for turn in &writes.turns {
-            self.write_turn(&ended(turn, &writes.events, first)).await?;
+            let turn = ended(turn, &writes.events, first);
+            self.write_turn(&turn).await?;
+            turns.push(turn);
         }
         for turn in &writes.edited_turns {
             self.edit_turn(turn).await?;
+            turns.push(turn.clone());
         }
         self.add_messages(session, &writes.messages).await?;
         self.index_messages(session, &writes.messages).await?;
@@ -41,12 +47,21 @@ impl Rows<'_> {
         for update in &writes.approvals {
             self.settle_approval(update).await?;
         }
+        for question in &writes.new_questions {
+            self.add_question(&session.user_id, question).await?;
+        }
+        for update in &writes.questions {
+            self.settle_question(update).await?;
+        }
         for grant in &writes.new_grants {
             self.add_grant(&session.user_id, grant).await?;
         }
+        for (target, entries) in &writes.memories {
+            self.write_memory(&session.user_id, *target, entries, at).await?;
+        }
         self.audit(&writes.audited, at).await?;
         self.append(session, &writes.events, first, at).await?;
-        self.write_session(session, &writes.seen_files, at).await?;
+        self.write_session(session, writes, at).await?;
         // Last: many sessions share the sums.
         if !writes.usage.is_empty() || !writes.budget_grants.is_empty() {
             Box::pin(self.add_spending(session.session_id, writes)).await?;
@@ -55,8 +70,17 @@ impl Rows<'_> {
             true => News::Other,
             false => News::Events(session.head_seq),
         };
+        if self.conn.is_heard(session.session_id) && !writes.events.is_empty() {
+            let fresh = Fresh::of(session.session_id, writes, turns, (first, at));
+            fresh
+                .into_iter()
+                .for_each(|fresh| self.conn.lay_out(session.session_id, fresh));
+        }
         self.conn.ring(session.session_id, news);
-        if let Some(notice) = Notice::of(session, &writes.events, first) {
+        // Lists leave delegated work out, and so do their streams.
+        if session.lineage.is_none()
+            && let Some(notice) = Notice::of(session, &writes.events, first)
+        {
             self.conn.notify(notice);
         }
         Ok(first)

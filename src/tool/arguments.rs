@@ -137,27 +137,6 @@ impl Scan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::vectors;
-
-    /// Recorded as the empty object that stands for hopeless text; here an error.
-    const UNREADABLE: [&str; 10] = ["010", "013", "015", "026", "027", "028", "029", "035", "037", "039"];
-
-    #[test]
-    fn repairs_what_was_recorded_and_refuses_the_rest() {
-        for case in vectors::cases("args_repair") {
-            let got = parse(case.text("raw"));
-            let number = case.id.trim_start_matches("args_repair-");
-            let is_object = case.expect["json"].is_object();
-            match got {
-                Ok(map) => {
-                    assert!(!UNREADABLE.contains(&number), "{}: read as {map:?}", case.id);
-                    assert_eq!(Value::Object(map), case.expect["json"], "{}", case.id);
-                }
-                Err(Unreadable::NotAnObject(_)) => assert!(!is_object, "{}", case.id),
-                Err(error) => assert!(UNREADABLE.contains(&number), "{}: {error}", case.id),
-            }
-        }
-    }
 
     #[test]
     fn a_cut_answer_is_told_from_a_wrong_one() {

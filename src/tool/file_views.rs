@@ -16,6 +16,8 @@ const MAX_PAGES: usize = 1_000;
 /// A page whose file changed each time is shown so often in a row, the last
 /// time with a warning (the original's figures).
 const SHOWN_IN_A_ROW: u32 = 3;
+/// Files of which failed edits are counted; a model works on few at a time.
+const MAX_FAILED: usize = 100;
 /// Calls of these tools leave the counters alone; any other begins them anew.
 const READERS: [&str; 2] = ["read_file", "search_files"];
 
@@ -47,6 +49,12 @@ pub enum FileNews {
     Repeated { file: FileKey, lines: Lines },
     /// Written by the session, which so knows all of it.
     Written { file: FileKey, stamp: Stamp },
+    /// Changed in part by the session, from one state to another.
+    Edited { file: FileKey, before: Stamp, stamp: Stamp },
+    /// An edit of the file did not fit.
+    EditFailed { file: FileKey },
+    /// A search with these arguments was answered.
+    Searched { search: FileKey },
 }
 
 /// A path in few bytes, so that the value stays bounded: 128 bits of its hash.
@@ -110,6 +118,18 @@ pub struct FileViews {
     /// Oldest first.
     files: Vec<FileView>,
     last: Option<LastShown>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last_search: Option<Counted>,
+    /// Edits that did not fit, by file, since the last that did; oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    failed_edits: Vec<Counted>,
+}
+
+/// Something and how often in a row it happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Counted {
+    key: FileKey,
+    times: u32,
 }
 
 /// The stored text after a call of `tool`, none when it stays as it is.
@@ -154,6 +174,23 @@ impl FileViews {
         }
     }
 
+    /// Whether this search was answered just before.
+    pub fn searched(&self, search: &FileKey) -> Repeat {
+        let same = |last: &&Counted| last.key == *search;
+        let before = self.last_search.as_ref().filter(same).map_or(0, |last| last.times);
+        match before + 1 {
+            SHOWN_IN_A_ROW => Repeat::Often(SHOWN_IN_A_ROW),
+            times if SHOWN_IN_A_ROW < times => Repeat::Blocked(before),
+            _ => Repeat::No,
+        }
+    }
+
+    /// How many edits of the file failed since the last that did not.
+    pub fn failed_edits(&self, file: &FileKey) -> u32 {
+        let counted = self.failed_edits.iter().find(|failed| failed.key == *file);
+        counted.map_or(0, |failed| failed.times)
+    }
+
     /// What is known of the file, now that it is in this state.
     pub fn knowledge(&self, file: &FileKey, stamp: Stamp) -> Knowledge {
         match self.view(file) {
@@ -169,7 +206,7 @@ impl FileViews {
     }
 
     fn begin_counts(&mut self) {
-        self.last = None;
+        (self.last, self.last_search) = (None, None);
         for page in self.files.iter_mut().flat_map(|view| &mut view.pages) {
             page.repeats = 0;
         }
@@ -190,16 +227,42 @@ impl FileViews {
                     page.repeats = page.repeats.saturating_add(1);
                 }
             }
-            FileNews::Written { file, stamp } => {
-                self.files.retain(|view| view.file != *file);
-                self.push(FileView {
-                    file: file.clone(),
-                    stamp: *stamp,
-                    whole: true,
-                    pages: Vec::new(),
+            FileNews::Written { file, stamp } => self.write(file, *stamp, true),
+            FileNews::Edited { file, before, stamp } => {
+                let known = self.view(file).is_some_and(|view| view.stamp == *before && view.whole);
+                self.write(file, *stamp, known);
+            }
+            FileNews::EditFailed { file } => {
+                let times = self.failed_edits(file).saturating_add(1);
+                self.failed_edits.retain(|failed| failed.key != *file);
+                let surplus = (self.failed_edits.len() + 1).saturating_sub(MAX_FAILED);
+                self.failed_edits.drain(..surplus);
+                self.failed_edits.push(Counted {
+                    key: file.clone(),
+                    times,
+                });
+            }
+            FileNews::Searched { search } => {
+                let same = self.last_search.take().filter(|last| last.key == *search);
+                let times = same.map_or(1, |last| last.times.saturating_add(1));
+                self.last = None;
+                self.last_search = Some(Counted {
+                    key: search.clone(),
+                    times,
                 });
             }
         }
+    }
+
+    fn write(&mut self, file: &FileKey, stamp: Stamp, whole: bool) {
+        self.files.retain(|view| view.file != *file);
+        self.failed_edits.retain(|failed| failed.key != *file);
+        self.push(FileView {
+            file: file.clone(),
+            stamp,
+            whole,
+            pages: Vec::new(),
+        });
     }
 
     fn show(&mut self, file: &FileKey, lines: Lines, stamp: Stamp, whole: bool) {
@@ -207,6 +270,7 @@ impl FileViews {
             Some(last) if last.file == *file && last.lines == lines => last.times.saturating_add(1),
             _ => 1,
         };
+        self.last_search = None;
         self.last = Some(LastShown {
             file: file.clone(),
             lines,
@@ -325,6 +389,54 @@ mod tests {
         let stored = after(&stored, "write_file", &[written]);
         assert_eq!(knowledge(&stored, 2), Knowledge::Whole);
         assert_eq!(repeat(&stored, "/a", FIRST, 2), Repeat::No);
+    }
+
+    #[test]
+    fn an_edit_leaves_known_what_was_known_and_its_failures_are_counted() {
+        let edited = |name: &str, before, at| FileNews::Edited {
+            file: key(name),
+            before: stamp(before),
+            stamp: stamp(at),
+        };
+        let knowledge = |stored: &str, at| FileViews::parse(stored).knowledge(&key("/a"), stamp(at));
+        let whole = after("", "read_file", &[shown("/a", FIRST, 1, true)]);
+        assert_eq!(
+            knowledge(&after(&whole, "patch", &[edited("/a", 1, 2)]), 2),
+            Knowledge::Whole
+        );
+        assert_eq!(
+            knowledge(&after(&whole, "patch", &[edited("/a", 9, 2)]), 2),
+            Knowledge::Partial
+        );
+        assert_eq!(
+            knowledge(&after("", "patch", &[edited("/a", 1, 2)]), 2),
+            Knowledge::Partial
+        );
+
+        let failed = || FileNews::EditFailed { file: key("/a") };
+        let stored = after(&whole, "patch", &[failed(), failed()]);
+        let failures = |stored: &str| FileViews::parse(stored).failed_edits(&key("/a"));
+        assert_eq!(failures(&after(&stored, "terminal", &[])), 2);
+        assert_eq!(failures(&after(&stored, "patch", &[edited("/a", 1, 2)])), 0);
+    }
+
+    #[test]
+    fn the_same_search_is_answered_three_times_in_a_row() {
+        let search = |name: &str| FileNews::Searched { search: key(name) };
+        let mut stored = String::new();
+        for expected in [Repeat::No, Repeat::No, Repeat::Often(3)] {
+            assert_eq!(FileViews::parse(&stored).searched(&key("x")), expected);
+            stored = after(&stored, "search_files", &[search("x")]);
+        }
+        assert_eq!(FileViews::parse(&stored).searched(&key("x")), Repeat::Blocked(3));
+        for (tool, news) in [
+            ("todo", vec![]),
+            ("search_files", vec![search("y")]),
+            ("read_file", vec![shown("/a", FIRST, 1, true)]),
+        ] {
+            let other = FileViews::parse(&after(&stored, tool, &news));
+            assert_eq!(other.searched(&key("x")), Repeat::No, "{tool}");
+        }
     }
 
     #[test]

@@ -5,17 +5,26 @@
 
 pub mod arguments;
 pub mod budget;
+mod clarify;
 pub mod coerce;
 pub mod command_line;
+mod decoder;
+mod delegation;
 pub mod dispatch;
+pub mod edit;
 pub mod error_text;
 mod file;
 pub mod file_views;
 mod host;
+mod memory;
+pub mod memory_entries;
 pub mod name_repair;
 pub mod output;
+pub mod park;
+pub mod processes;
 pub mod registry;
 pub mod schema;
+mod session_search;
 pub mod session_tools;
 mod terminal;
 #[cfg(test)]
@@ -34,13 +43,21 @@ use tokio_util::sync::CancellationToken;
 
 use crate::base::Clock;
 use crate::guard::Finding;
+use crate::guard::policy::Compiled;
 use crate::live::hub::Pen;
-use crate::model::call::{Effect, Footprint};
+use crate::model::call::{Effect, Execution, Footprint};
 use crate::model::id::{CallId, SessionId, TenantId};
+use crate::store::Scope;
 
 pub use host::{Host, HostError, HostSettings};
 
 use budget::ResultLimit;
+use park::Park;
+
+/// A command's output without escapes of terminals, secrets masked.
+pub fn terminal_text(text: &str, command: &str) -> String {
+    terminal::output::plain(text, command)
+}
 
 /// What a tool is, apart from what it does.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +79,8 @@ pub struct Place<'a> {
     /// Where the session stands, absolute.
     pub cwd: &'a Path,
     pub backend: &'a str,
+    /// What the tenant adds to the guard's rules.
+    pub policies: &'a [Arc<Compiled>],
 }
 
 /// What the guard says of a call.
@@ -115,6 +134,17 @@ pub trait Tool: Send + Sync {
     /// The text that an exact grant and an approval's title name.
     fn subject(&self, arguments: &Value) -> String;
 
+    /// Who carries a call out.
+    fn execution(&self) -> Execution {
+        Execution::Server
+    }
+
+    /// What a call waits for that is not run here, or the result of one that
+    /// makes no sense. Pure and quick: called under the session's lock.
+    fn park(&self, _arguments: &Value) -> Result<Park, String> {
+        Err(park::not_here(self.spec().name))
+    }
+
     /// Runs the call to its end. Cancelling is asked through the token; the
     /// future is awaited, never dropped half-way.
     fn run(&self, call: Call) -> BoxFuture<'static, Done>;
@@ -132,6 +162,8 @@ pub struct Call {
     pub todo: String,
     /// What the session has seen of files, as [`file_views`] stores it.
     pub seen_files: String,
+    /// What is stored of the user; `None` where a tool is tried without a store.
+    pub records: Option<Scope>,
     pub pen: Pen,
     pub cancel: CancellationToken,
     pub clock: Clock,
@@ -170,6 +202,11 @@ pub struct ToolWrites {
     pub todo: Option<String>,
     /// The directory the session stands in from now on.
     pub cwd: Option<String>,
+    /// A change of what is remembered of the user. What comes of it, and the
+    /// result, is known under the lock of the memory only.
+    pub memory: Option<memory_entries::Change>,
     /// What the call saw or changed of files.
     pub files: Vec<file_views::FileNews>,
+    /// Processes that it started.
+    pub processes: Vec<crate::model::background::BackgroundRecord>,
 }

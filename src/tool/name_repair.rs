@@ -73,23 +73,7 @@ fn without_suffix(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::*;
-    use crate::base::vectors;
-
-    #[test]
-    fn agrees_with_the_recorded_cases() {
-        for case in vectors::cases("name_repair") {
-            let known: Vec<&str> = case.input["known"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .filter_map(Value::as_str)
-                .collect();
-            case.check(&json!(repair(case.text("name"), &known)));
-        }
-    }
 
     #[test]
     fn names_in_any_script_are_harmless() {

@@ -203,51 +203,6 @@ fn plain(value: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::vectors;
-
-    /// The arguments of a step, generated contents written out.
-    fn arguments(step: &Value) -> Map<String, Value> {
-        let mut step = step.clone();
-        for item in step["todos"].as_array_mut().into_iter().flatten() {
-            if let Some(unit) = item["content"]["repeat"].as_str() {
-                let times = usize::try_from(item["content"]["times"].as_u64().unwrap()).unwrap();
-                item["content"] = json!(unit.repeat(times));
-            }
-        }
-        step.as_object().unwrap().clone()
-    }
-
-    /// The result as the cases write it: long contents by length and end.
-    fn written(list: &TodoList) -> Value {
-        let mut result = list.result();
-        for item in result["todos"].as_array_mut().unwrap() {
-            let content = item["content"].as_str().unwrap();
-            if 100 < content.chars().count() {
-                let tail = crate::base::text::last_chars(content, 20);
-                item["content"] = json!({ "length": content.chars().count(), "tail": tail });
-            }
-        }
-        result
-    }
-
-    #[test]
-    fn agrees_with_the_recorded_cases() {
-        for case in vectors::cases("todo") {
-            let mut list = TodoList::default();
-            let mut results = Vec::new();
-            for step in case.input["steps"].as_array().unwrap() {
-                match list.after(&arguments(step)) {
-                    Ok(changed) => {
-                        list = changed.unwrap_or(list);
-                        results.push(written(&list));
-                    }
-                    Err(NotAList) => results.push(json!({ "error": true })),
-                }
-            }
-            let lines = list.note().map_or(0, |note| note.lines().count() - 1);
-            case.check(&json!({ "results": results, "reinjected_lines": lines }));
-        }
-    }
 
     fn list(todos: &Value) -> TodoList {
         TodoList::default()

@@ -145,12 +145,14 @@ impl InFlight {
             let cwd = owned.state.session.cwd.as_deref();
             let call = Call {
                 tenant_id: owned.tenant,
-                session_id: owned.state.session.session_id,
+                // Delegated work is done where its root's files are.
+                session_id: owned.state.session.home(),
                 call_id: id,
                 arguments: record.effective_arguments().clone(),
                 cwd: standing(&scene.workspace, cwd).to_owned(),
                 todo: owned.state.session.todo.clone(),
                 seen_files: owned.state.session.seen_files.clone(),
+                records: Some(owned.scope.clone().of_user(owned.state.session.user_id.clone())),
                 pen: owned.drafts.pen(),
                 cancel: self.cancel.child_token(),
                 clock: engine.clock().clone(),

@@ -3,17 +3,24 @@
 //! was decided. An ended turn promotes the queue's head in the same
 //! transaction.
 
+use std::sync::Arc;
+
 use super::budgets;
 use super::engine::{Engine, Scene};
+use super::kin;
 use super::state::State;
 use super::step::Step;
 use crate::base::Timestamp;
+use crate::guard::policy::Compiled;
 use crate::live::drafts::Item;
 use crate::live::hub::Pen;
+use crate::model::approval::{Approval, ApprovalStatus};
+use crate::model::call::Execution;
 use crate::model::event::EventType;
 use crate::model::grant::Grant;
 use crate::model::id::{CallId, MessageId};
-use crate::model::record::{NewEvent, SessionRecord, TurnRecord, Writes};
+use crate::model::memory::Memories;
+use crate::model::record::{CallRecord, NewEvent, SessionRecord, TurnRecord, Writes};
 use crate::store::{Rows, StoreError};
 
 /// What one transaction left.
@@ -22,6 +29,8 @@ pub(super) struct Carried {
     pub state: State,
     /// The queue's head, if the end of the turn began it.
     pub promoted: Option<State>,
+    /// Turns of sessions above and below that it moved.
+    pub kin: Vec<State>,
     /// The number of the first event.
     pub first_seq: i64,
     /// An approval that expires may have been asked.
@@ -45,13 +54,25 @@ impl Carried {
 /// The record of a turn under the session's lock.
 pub(super) async fn load(rows: &mut Rows<'_>, session: SessionRecord, turn: TurnRecord) -> Result<State, StoreError> {
     let calls = rows.batch(turn.turn_id).await?;
-    let approvals = rows.approvals_of_turn(turn.turn_id).await?;
+    let own = |approval: &Approval| approval.asker().turn_id == turn.turn_id;
+    let all = rows.approvals_of_turn(turn.turn_id).await?;
+    let (approvals, mut risen): (Vec<_>, Vec<_>) = all.into_iter().partition(own);
+    risen.retain(|approval| approval.status == ApprovalStatus::Pending);
+    let asks = |call: &CallRecord| call.execution == Execution::Person && !call.status.is_settled();
+    let questions = match calls.iter().any(asks) {
+        true => rows.questions_of_turn(turn.turn_id).await?,
+        false => Vec::new(),
+    };
     Ok(State {
         session,
         turn,
         calls,
         approvals,
+        risen,
+        questions,
         budgets: Vec::new(),
+        queue_is_empty: false,
+        memories: Memories::default(),
     })
 }
 
@@ -77,7 +98,8 @@ pub(super) async fn carry_out_callless(
 ) -> Result<Carried, StoreError> {
     let scene = engine.scene(&state.session, &state.turn);
     let state = with_budgets(rows, engine, &scene, state).await?;
-    let decided = decide(engine, &scene, state, &[], change);
+    let state = with_memories(rows, &scene, state).await?;
+    let decided = decide(engine, &scene, state, (&[], &[]), change);
     carried(rows, engine, decided, pen).await
 }
 
@@ -94,8 +116,14 @@ async fn carried(
     if state.turn.status.is_terminal() && state.session.active_turn_id.is_none() {
         promoted = promote(rows, engine, &mut state, &mut writes).await?;
     }
-    let mut asked = writes.new_approvals.iter();
-    let due = asked.any(|approval| approval.expires_at.is_some());
+    let mut asked = writes.new_approvals.iter().map(|approval| approval.expires_at);
+    let mut questions = writes.new_questions.iter().map(|question| question.expires_at);
+    let due = asked.any(|at| at.is_some()) || questions.any(|at| at.is_some());
+    // The owner's fence is the step in the row, which it raises by writing it.
+    if pen.is_some() && !writes.turns.iter().any(|turn| turn.turn_id == state.turn.turn_id) {
+        writes.turns.push(state.turn.clone());
+    }
+    let risen = kin::risen(&state, &mut writes);
     let first_seq = rows.apply(&mut state.session, &writes, now).await?;
     if let Some(pen) = pen {
         finish_drafts(pen, &writes, first_seq);
@@ -103,9 +131,14 @@ async fn carried(
     if let Some(promoted) = &mut promoted {
         promoted.session = state.session.clone();
     }
+    let kin = match kin::concerns_others(&state, &writes) {
+        true => Box::pin(kin::follow(rows, engine, &state, &writes, risen)).await?,
+        false => Vec::new(),
+    };
     Ok(Carried {
         state,
         promoted,
+        kin,
         first_seq,
         due,
     })
@@ -127,23 +160,31 @@ async fn by_grants(
     let scene = engine.scene(&state.session, &state.turn);
     let state = with_budgets(rows, engine, &scene, state).await?;
     let user = state.session.user_id.clone();
+    let policies = engine.policies().of(rows, &state.session).await?;
     for _ in 0..GRANT_TRIES {
         let now = engine.clock().now();
-        let grants = rows.grants_in_force(state.session.session_id, &user, now).await?;
+        let grants = rows.grants_in_force(state.session.home(), &user, now).await?;
         if grants.is_empty() {
             break;
         }
-        let (after, writes, now) = decide(engine, &scene, state.clone(), &grants, change.clone());
+        let (after, writes, now) = decide(engine, &scene, state.clone(), (&grants, &policies), change.clone());
         if rows.use_grants(&user, &writes.used_grants, now).await? {
             return Ok((after, writes, now));
         }
     }
     // Without any grant somebody is asked.
-    Ok(decide(engine, &scene, state, &[], change))
+    Ok(decide(engine, &scene, state, (&[], &policies), change))
 }
 
 async fn with_budgets(rows: &mut Rows<'_>, engine: &Engine, scene: &Scene, state: State) -> Result<State, StoreError> {
-    let subject = (&state.session, &state.turn);
+    let root = match scene.rules.budgets.ceilings.is_empty() {
+        true => None,
+        false => budgets::root(rows, &state.session).await?,
+    };
+    let subject = match &root {
+        Some((session, turn)) => (session, turn),
+        None => (&state.session, &state.turn),
+    };
     let budgets = budgets::load(rows, &scene.rules, subject, engine.clock().now(), &[]);
     Ok(State {
         budgets: budgets.await?,
@@ -151,14 +192,24 @@ async fn with_budgets(rows: &mut Rows<'_>, engine: &Engine, scene: &Scene, state
     })
 }
 
+/// What a first turn's prompt begins with: nothing that comes later changes it.
+async fn with_memories(rows: &mut Rows<'_>, scene: &Scene, state: State) -> Result<State, StoreError> {
+    let first = state.session.memory_block.is_none() && state.turn.started_at.is_none();
+    if !first || scene.tools.get("memory").is_none() {
+        return Ok(state);
+    }
+    let memories = rows.memories(&state.session.user_id).await?;
+    Ok(State { memories, ..state })
+}
+
 fn decide(
     engine: &Engine,
     scene: &Scene,
     state: State,
-    grants: &[Grant],
+    (grants, policies): (&[Grant], &[Arc<Compiled>]),
     change: impl FnOnce(&mut Step<'_>),
 ) -> Decided {
-    let world = engine.world(scene, grants);
+    let world = engine.world(scene, grants, policies);
     let mut step = Step::new(&world, state);
     change(&mut step);
     let (state, writes) = step.done();
@@ -200,17 +251,19 @@ async fn promote(
     let released = released(&state.turn, &mut writes.new_turns).next().cloned();
     let head = match released {
         Some(head) => Some(head),
+        None if state.queue_is_empty => None,
         None => rows.queue_head(state.session.session_id).await?,
     };
     let Some(head) = head else { return Ok(None) };
     let scene = engine.scene(&state.session, &head);
-    let world = engine.world(&scene, &[]);
+    let world = engine.world(&scene, &[], &[]);
     let whose = (&state.session, &head);
     let budgets = budgets::load(rows, &scene.rules, whose, world.now, &writes.usage).await?;
     let waiting = State {
         budgets,
         ..State::fresh(state.session.clone(), head)
     };
+    let waiting = with_memories(rows, &scene, waiting).await?;
     let mut step = Step::new(&world, waiting);
     step.begin();
     let (begun, more) = step.done();

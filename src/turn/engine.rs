@@ -14,15 +14,20 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
 use super::admission::Ceilings;
+use super::delegation::{self, Delegation};
+use super::policies::Ready;
 use super::state::State;
 use super::world::{Rules, World};
 use super::{owner, run};
 use crate::base::Clock;
+use crate::guard::policy::Compiled;
 use crate::live::hub::Hub;
 use crate::model::approval::{OnAsk, OnExpiry, Recovery};
 use crate::model::budget::{BudgetScope, BudgetUnit, Budgets};
+use crate::model::client_tool::{self, ClientTool};
 use crate::model::grant::Grant;
 use crate::model::id::{NodeId, ProcessId, SessionId, TenantId, TurnId};
+use crate::model::memory::Limits;
 use crate::model::record::{SessionRecord, TurnRecord};
 use crate::model::session::ApprovalMode;
 use crate::model::usage::Prices;
@@ -48,16 +53,20 @@ pub struct Settings {
     pub on_ask: OnAsk,
     /// `None` waits for ever.
     pub approval_timeout: Option<Duration>,
+    /// `None` waits for ever.
+    pub clarify_timeout: Option<Duration>,
     pub on_expiry: OnExpiry,
     pub recovery: Recovery,
     pub allow_permanent: bool,
     pub allowlist: Vec<String>,
     pub budgets: Budgets,
+    pub delegation: Delegation,
     pub prices: Prices,
     /// What prices and costs are in.
     pub currency: String,
     /// How long a commit is retried while the store is away.
     pub store_retry: Duration,
+    pub memory: Limits,
     pub ceilings: Ceilings,
 }
 
@@ -77,6 +86,7 @@ struct Inner {
     nudges: Nudges,
     /// The tools of selections seen lately.
     selections: Mutex<HashMap<String, Arc<SessionTools>>>,
+    policies: Ready,
 }
 
 /// Selections kept; hosts use a handful, so a full map starts over.
@@ -136,6 +146,7 @@ impl Engine {
             stopping: Mutex::default(),
             nudges: Nudges::default(),
             selections: Mutex::default(),
+            policies: Ready::default(),
         }))
     }
 
@@ -172,6 +183,10 @@ impl Engine {
     pub fn is_elsewhere(&self, node: Option<NodeId>) -> bool {
         let parts = &self.0.parts;
         !parts.shared && node.is_some_and(|node| node != parts.node)
+    }
+
+    pub(super) fn policies(&self) -> &Ready {
+        &self.0.policies
     }
 
     pub(super) fn provider(&self) -> &Provider {
@@ -317,9 +332,13 @@ impl Engine {
             ceiling: turn.options.tool_ceiling.as_deref(),
         };
         Scene {
-            tools: self.selected(&selection),
+            tools: self.selected(
+                &selection,
+                &client_tool::together(&session.tools, &turn.options.tools),
+                self.blocked(session),
+            ),
             rules: self.rules(session, turn),
-            workspace: parts.host.workspace_path(session.tenant_id, session.session_id),
+            workspace: parts.host.workspace_path(session.tenant_id, session.home()),
             elsewhere: self.is_elsewhere(session.node_id),
             model: turn
                 .options
@@ -332,8 +351,8 @@ impl Engine {
 
     /// The tools of a selection: worked out once, since every commit of every
     /// turn asks for them.
-    fn selected(&self, selection: &Selection<'_>) -> Arc<SessionTools> {
-        let key = format!("{selection:?}");
+    fn selected(&self, selection: &Selection<'_>, clients: &[ClientTool], blocked: &[&str]) -> Arc<SessionTools> {
+        let key = format!("{selection:?} {clients:?} {blocked:?}");
         let mut known = self.0.selections.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tools) = known.get(&key) {
             return Arc::clone(tools);
@@ -341,7 +360,14 @@ impl Engine {
         // Names were checked when they were set; should a toolset be gone
         // since, the turn has no tools rather than other ones.
         let tools = self.0.parts.registry.select(selection, &self.0.parts.host);
-        let tools = Arc::new(tools.unwrap_or_else(|_| SessionTools::new(Vec::new(), Vec::new())));
+        let tools = tools.unwrap_or_else(|_| SessionTools::new(Vec::new(), Vec::new()));
+        let tools = Arc::new(
+            match clients {
+                [] => tools,
+                clients => tools.and_clients(clients),
+            }
+            .without(blocked, delegation::REASON),
+        );
         if MAX_SELECTIONS <= known.len() {
             known.clear();
         }
@@ -354,9 +380,7 @@ impl Engine {
         let policy = &session.approvals;
         let timeout = match policy.timeout_seconds {
             Some(seconds) => i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000),
-            None => settings
-                .approval_timeout
-                .map_or(0, |timeout| i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX)),
+            None => millis(settings.approval_timeout),
         };
         let limits = &turn.options.limits;
         let limit = limits.max_steps.unwrap_or(u32::MAX);
@@ -373,15 +397,23 @@ impl Engine {
                 .or(policy.on_ask)
                 .unwrap_or(settings.on_ask),
             approval_timeout_ms: timeout,
+            clarify_timeout_ms: millis(settings.clarify_timeout),
             on_expiry: policy.on_expiry.unwrap_or(settings.on_expiry),
             recovery: policy.recovery.unwrap_or(settings.recovery),
             allow_permanent: settings.allow_permanent,
             allowlist: settings.allowlist.clone(),
             budgets,
+            delegation: settings.delegation.clone(),
+            memory: settings.memory,
         }
     }
 
-    pub(super) fn world<'a>(&'a self, scene: &'a Scene, grants: &'a [Grant]) -> World<'a> {
+    pub(super) fn world<'a>(
+        &'a self,
+        scene: &'a Scene,
+        grants: &'a [Grant],
+        policies: &'a [Arc<Compiled>],
+    ) -> World<'a> {
         World {
             now: self.clock().now(),
             ids: self.clock(),
@@ -391,6 +423,7 @@ impl Engine {
             host: self.host(),
             workspace: scene.workspace.clone(),
             grants,
+            policies,
             rules: &scene.rules,
         }
     }
@@ -407,11 +440,25 @@ impl Engine {
             turn: None,
             ceiling,
         };
-        self.0.parts.registry.select(&selection, &self.0.parts.host)
+        let tools = self.0.parts.registry.select(&selection, &self.0.parts.host)?;
+        Ok(tools
+            .and_clients(&session.tools)
+            .without(self.blocked(session), delegation::REASON))
+    }
+
+    /// Tools that delegated work does not get.
+    fn blocked(&self, session: &SessionRecord) -> &'static [&'static str] {
+        let lineage = session.lineage.as_ref();
+        lineage.map_or(&[], |lineage| self.0.parts.settings.delegation.blocked(lineage))
     }
 
     /// The directory of a session's files.
     pub fn workspace_path(&self, tenant: TenantId, session: SessionId) -> std::path::PathBuf {
         self.0.parts.host.workspace_path(tenant, session)
     }
+}
+
+/// 0 is never.
+fn millis(timeout: Option<Duration>) -> i64 {
+    timeout.map_or(0, |timeout| i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX))
 }

@@ -175,17 +175,13 @@ async fn load_request(
     let (session, turn) = (owned.state.session.session_id, owned.state.turn.turn_id);
     let began = tokio::time::Instant::now();
     loop {
-        let read = owned.scope.read(move |mut rows| {
-            Box::pin(async move {
-                let standing = rows.standing_of_turn(session, turn).await?;
-                Ok((standing, rows.transcript(session).await?))
-            })
-        });
+        let read = owned
+            .scope
+            .read(move |mut rows| Box::pin(async move { rows.transcript_for(session, turn).await }));
         match read.await {
-            Ok((standing, (messages, calls))) => {
-                if let Some(standing) = standing {
-                    watch.saw(standing);
-                }
+            Ok(None) => return Err(Gone),
+            Ok(Some((standing, messages, calls))) => {
+                watch.saw(standing);
                 return Ok(Some(prompt::request(engine, owned, &messages, &calls, with_tools)));
             }
             Err(error) if engine.settings().store_retry <= began.elapsed() => {

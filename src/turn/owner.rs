@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::commit::{self, Carried};
 use super::engine::Engine;
+use super::kin;
 use super::next::Outcome;
 use super::state::State;
 use super::step::{AnswerIn, Partial, Step};
@@ -72,6 +73,14 @@ impl Change {
             Self::Retrying { .. } => "retrying",
             Self::End { .. } => "end",
         }
+    }
+
+    /// Whether results change what is remembered of the user.
+    fn remembers(&self) -> bool {
+        let (Self::Results(results) | Self::Kept(results) | Self::End { results, .. }) = self else {
+            return false;
+        };
+        results.iter().any(|(_, done)| done.writes.memory.is_some())
     }
 
     /// Whether calls may be judged or start because of it.
@@ -225,6 +234,7 @@ impl Owned {
                 () = self.stopping.cancelled() => return Err(Gone),
             }
             if let Some(carried) = self.happened(engine).await? {
+                engine.adopt_kin(&self.scope, &carried.state).await;
                 return self.accept(engine, carried);
             }
         }
@@ -237,6 +247,7 @@ impl Owned {
         self.scope
             .write(change.label(), move |mut rows| {
                 Box::pin(async move {
+                    kin::lock_above(&mut rows, &known.session).await?;
                     let session = rows.lock_session_even_deleted(known.session.session_id).await?;
                     let session = session.ok_or(StoreError::Lost)?;
                     let (epoch, step) = (known.turn.epoch, known.turn.step);
@@ -257,6 +268,13 @@ impl Owned {
                         Some(_) if change.leaves_running(&state) => change.keeping(),
                         Some(reason) => change.ending(Outcome::stopped(reason)),
                         None => change,
+                    };
+                    let state = match change.remembers() {
+                        true => State {
+                            memories: rows.lock_memories(&state.session.user_id, engine.clock().now()).await?,
+                            ..state
+                        },
+                        false => state,
                     };
                     if change.judges_calls() {
                         commit::carry_out(&mut rows, &engine, state, Some(&pen), |step| change.make(step)).await
@@ -299,6 +317,7 @@ impl Owned {
         }
         let promoted = self.promoted(engine, &now).await?;
         Ok(Some(Carried {
+            kin: Vec::new(),
             first_seq: now.session.head_seq,
             state: now,
             promoted,
@@ -329,6 +348,9 @@ impl Owned {
 
     fn accept(&mut self, engine: &Engine, carried: Carried) -> Result<(), Gone> {
         carried.wake(engine);
+        for moved in carried.kin {
+            engine.spawn_if_ours(self.tenant, moved);
+        }
         if let Some(promoted) = carried.promoted.filter(|state| state.turn.owner.is_some()) {
             engine.spawn(self.tenant, promoted);
         }

@@ -9,7 +9,7 @@ use super::engine::Engine;
 use super::owner::Owned;
 use crate::model::id::{CallId, MessageId};
 use crate::model::message::{Part, Role, text_of};
-use crate::model::record::{CallRecord, LastAnswer, MessageRecord, TurnRecord};
+use crate::model::record::{CallRecord, LastAnswer, MessageRecord, SessionRecord, TurnRecord};
 use crate::model::sampling::{Sampling, ToolChoice};
 use crate::provider::{self, ChatMessage, Request, repair};
 
@@ -44,7 +44,7 @@ pub(super) fn request(
     let state = &owned.state;
     let scene = engine.scene(&state.session, &state.turn);
     let mut chat = vec![ChatMessage::System {
-        text: system_text([&state.session.instructions, &state.turn.options.instructions]),
+        text: system_text(&state.session, state.turn.options.instructions.as_deref()),
     }];
     chat.extend(transcript(messages, calls));
     if !with_tools {
@@ -71,10 +71,17 @@ fn sampling(turn: &TurnRecord, with_tools: bool) -> Sampling {
     sampling
 }
 
-/// Who the model is, then what the session says, then what the turn says.
-fn system_text(instructions: [&Option<String>; 2]) -> String {
-    let said = instructions.into_iter().flatten().map(String::as_str);
-    [IDENTITY].into_iter().chain(said).collect::<Vec<_>>().join("\n\n")
+/// Who the model is, then what the session says, what is remembered, and last what
+/// the turn says.
+fn system_text(session: &SessionRecord, of_turn: Option<&str>) -> String {
+    let blocks = [
+        Some(IDENTITY),
+        session.instructions.as_deref(),
+        session.memory_block.as_deref(),
+        of_turn,
+    ];
+    let blocks = blocks.into_iter().flatten().filter(|block| !block.is_empty());
+    blocks.collect::<Vec<_>>().join("\n\n")
 }
 
 fn transcript(messages: &[MessageRecord], calls: &[CallRecord]) -> Vec<ChatMessage> {

@@ -69,55 +69,7 @@ fn overlap(a: &Path, b: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::*;
-    use crate::base::vectors;
-
-    /// What the tools of the recorded cases declare.
-    fn footprint(cwd: &Path, call: &Value) -> Footprint {
-        let args: Value = serde_json::from_str(call["arguments"].as_str().unwrap()).unwrap_or_default();
-        if !args.is_object() {
-            return Footprint::Alone;
-        }
-        let path = args["path"]
-            .as_str()
-            .filter(|path| !path.trim().is_empty())
-            .map(|path| vec![cwd.join(path)]);
-        match call["name"].as_str().unwrap() {
-            "read_file" => path.map_or(Footprint::Alone, Footprint::Reads),
-            "search_files" => Footprint::Reads(path.unwrap_or_else(|| vec![cwd.to_owned()])),
-            "write_file" | "patch" => path.map_or(Footprint::Alone, Footprint::Writes),
-            "ha_get_state" | "ha_list_entities" | "ha_list_services" | "session_search" | "skill_view"
-            | "skills_list" | "vision_analyze" | "web_extract" | "web_search" | "image_generate" => Footprint::Parallel,
-            _ => Footprint::Alone,
-        }
-    }
-
-    /// The plan as the recorded cases write it: `[kind, ids]` per segment.
-    fn written(calls: &[Value], slots: &[Slot]) -> Value {
-        let mut segments: Vec<(u32, &str, Vec<&Value>)> = Vec::new();
-        for (call, slot) in calls.iter().zip(slots) {
-            match segments.last_mut() {
-                Some((segment, _, ids)) if *segment == slot.segment => ids.push(&call["id"]),
-                _ => {
-                    let kind = if slot.parallel { "parallel" } else { "sequential" };
-                    segments.push((slot.segment, kind, vec![&call["id"]]));
-                }
-            }
-        }
-        segments.into_iter().map(|(_, kind, ids)| json!([kind, ids])).collect()
-    }
-
-    #[test]
-    fn agrees_with_the_recorded_cases() {
-        for case in vectors::cases("parallel_segments") {
-            let cwd = Path::new(case.text("cwd"));
-            let calls = case.input["calls"].as_array().unwrap();
-            let footprints: Vec<Footprint> = calls.iter().map(|call| footprint(cwd, call)).collect();
-            case.check(&written(calls, &plan(&footprints)));
-        }
-    }
 
     #[test]
     fn segments_count_up_and_a_lone_call_is_sequential() {

@@ -3,9 +3,12 @@
 
 use crate::model::approval::{Approval, ApprovalStatus};
 use crate::model::budget::Budget;
-use crate::model::call::CallStatus;
+use crate::model::call::{CallStatus, Execution};
 use crate::model::id::CallId;
+use crate::model::memory::Memories;
+use crate::model::question::{Question, QuestionStatus};
 use crate::model::record::{CallRecord, SessionRecord, TurnRecord};
+use crate::model::session::RequiredAction;
 
 /// Calls of one answer that run at once (Hermes: 8 workers).
 const MAX_AT_ONCE: usize = 8;
@@ -18,8 +21,18 @@ pub struct State {
     pub calls: Vec<CallRecord>,
     /// Approvals of this turn, oldest first.
     pub approvals: Vec<Approval>,
+    /// What delegated work asks at this turn and nobody has answered.
+    pub risen: Vec<Approval>,
+    /// Questions of this turn, oldest first, while one of its calls waits for a
+    /// person.
+    pub questions: Vec<Question>,
     /// How far the turn's budgets are used, as of the transaction that decides.
     pub budgets: Vec<Budget>,
+    /// Nothing waited behind this turn when the log ended where the session says;
+    /// `false` says nothing.
+    pub queue_is_empty: bool,
+    /// What is remembered of the user; only where something is made of it.
+    pub memories: Memories,
 }
 
 impl State {
@@ -30,7 +43,11 @@ impl State {
             turn,
             calls: Vec::new(),
             approvals: Vec::new(),
+            risen: Vec::new(),
+            questions: Vec::new(),
             budgets: Vec::new(),
+            queue_is_empty: false,
+            memories: Memories::default(),
         }
     }
 
@@ -56,6 +73,33 @@ impl State {
         self.approvals
             .iter()
             .filter(|approval| approval.status == ApprovalStatus::Pending)
+    }
+
+    pub fn pending_questions(&self) -> impl Iterator<Item = &Question> {
+        let questions = self.questions.iter();
+        questions.filter(|question| question.status == QuestionStatus::Pending)
+    }
+
+    /// Calls that the client has.
+    pub fn with_client(&self) -> impl Iterator<Item = &CallRecord> {
+        let handed_over = |call: &&CallRecord| call.execution == Execution::Client && call.is_handed_over();
+        self.calls.iter().filter(handed_over)
+    }
+
+    /// Everything that waits for somebody outside, in the order of their ids.
+    pub fn required_actions(&self) -> Vec<RequiredAction> {
+        let (turn, session) = (self.turn.turn_id, self.session.session_id);
+        let approvals = self
+            .pending()
+            .chain(&self.risen)
+            .map(|approval| RequiredAction::approval(approval.id, turn, approval.title.clone(), approval.expires_at));
+        let calls = self
+            .with_client()
+            .map(|call| RequiredAction::client_tool(session, turn, call.call_id, &call.name));
+        let questions = self
+            .pending_questions()
+            .map(|question| RequiredAction::question(question.id, turn, &question.question, question.expires_at));
+        approvals.chain(calls).chain(questions).collect()
     }
 
     pub fn has_open_calls(&self) -> bool {

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use super::engine::Engine;
 use super::requests::{AnswerRequest, CreatedTurn, EngineError};
+use super::state::State;
 use crate::model::approval::{Approval, Decision};
-use crate::model::id::{ApprovalId, SessionId, TurnId};
+use crate::model::call::Execution;
+use crate::model::id::{ApprovalId, CallId, SessionId, TurnId};
 use crate::model::turn::TurnStatus;
 use crate::store::{Scope, StoreError};
 
@@ -54,7 +56,7 @@ impl Engine {
         let Some(approval) = found else {
             return Err(EngineError::NotFound("approval"));
         };
-        self.adopt(scope, approval.session_id).await;
+        self.adopt(scope, approval.asker().session_id).await;
         let decided = approval.decision.as_ref();
         let ours = |decision: &&Decision| {
             decision.choice == given.choice && decision.by == given.by && decision.edited == given.arguments.is_some()
@@ -89,6 +91,32 @@ impl Engine {
             && let Err(error) = self.take_over(scope.tenant(), session, turn.turn_id, turn.epoch).await
         {
             tracing::warn!(turn = %turn.turn_id, %error, "a turn of an unclear commit is left to the next look");
+        }
+    }
+
+    /// As [`Engine::adopt`], for the sessions above and below one.
+    pub(super) async fn adopt_kin(&self, scope: &Scope, state: &State) {
+        let mut kin: Vec<SessionId> = Vec::new();
+        let parent = state.session.lineage.as_ref().and_then(|lineage| lineage.parent());
+        kin.extend(parent.map(|parent| parent.session_id));
+        let out = state.calls.iter().filter(|call| call.execution == Execution::Children);
+        let out: Vec<CallId> = out.map(|call| call.call_id).collect();
+        if !out.is_empty() {
+            let children = self.look(scope, move |mut rows| {
+                let out = out.clone();
+                Box::pin(async move {
+                    let mut found = Vec::new();
+                    for call in out {
+                        found.extend(rows.children_of(call).await?);
+                    }
+                    Ok(found)
+                })
+            });
+            kin.extend(children.await.into_iter().flatten().map(|child| child.session_id));
+        }
+        for session in kin {
+            // A future within itself would have no end.
+            Box::pin(self.adopt(scope, session)).await;
         }
     }
 

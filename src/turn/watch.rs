@@ -101,7 +101,7 @@ impl Watch {
                     quiet_until = self.clock.now().after(self.inactivity);
                 }
                 // A ring during the look stays in the bell.
-                () = self.bell.changed_past(self.look.known_seq), if !self.stale => self.stale = true,
+                _ = self.bell.changed_past(self.look.known_seq), if !self.stale => self.stale = true,
                 seen = look, if self.stale => match seen {
                     Ok(signal) => {
                         self.stale = false;

@@ -3,12 +3,16 @@
 //! pure.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::delegation::Delegation;
 use crate::base::{Clock, Id, Timestamp, id::Kind};
+use crate::guard::policy::Compiled;
 use crate::model::approval::{OnAsk, OnExpiry, Recovery};
 use crate::model::budget::Budgets;
 use crate::model::grant::Grant;
 use crate::model::id::{NodeId, ProcessId};
+use crate::model::memory::Limits;
 use crate::model::session::ApprovalMode;
 use crate::tool::session_tools::SessionTools;
 use crate::tool::{Host, Place};
@@ -23,12 +27,17 @@ pub struct Rules {
     pub on_ask: OnAsk,
     /// Milliseconds until a pending approval expires; 0 is never.
     pub approval_timeout_ms: i64,
+    /// Milliseconds until a question to a person expires; 0 is never.
+    pub clarify_timeout_ms: i64,
     pub on_expiry: OnExpiry,
     pub recovery: Recovery,
     pub allow_permanent: bool,
     /// Keys of findings and exact commands that need no asking.
     pub allowlist: Vec<String>,
     pub budgets: Budgets,
+    pub delegation: Delegation,
+    /// How long the lists of memory may be.
+    pub memory: Limits,
 }
 
 pub struct World<'a> {
@@ -44,6 +53,8 @@ pub struct World<'a> {
     pub host: &'a Host,
     pub workspace: PathBuf,
     pub grants: &'a [Grant],
+    /// The tenant's, for the session.
+    pub policies: &'a [Arc<Compiled>],
     pub rules: &'a Rules,
 }
 
@@ -60,6 +71,7 @@ impl World<'_> {
             workspace: &self.workspace,
             cwd,
             backend,
+            policies: self.policies,
         }
     }
 }

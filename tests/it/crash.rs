@@ -12,13 +12,15 @@ use hermes_server::model::call::CallStatus;
 use hermes_server::model::event::EventBody;
 use hermes_server::model::id::SessionId;
 use hermes_server::model::message::{Message, Role, text_of};
+use hermes_server::model::session::RequiredActionKind;
 use hermes_server::model::turn::{OnBusy, TurnStatus};
 use hermes_server::store::{Fate, Probe};
-use hermes_server::turn::requests::{AnswerRequest, NewTurn};
+use hermes_server::turn::requests::{AnswerRequest, CreateSession, NewTurn};
+use hermes_server::turn::step::ClientResult;
 use tokio::sync::Notify;
 
 use crate::harness::script::{check_log, check_transcript, guarded, mark};
-use crate::harness::{PATIENCE, Place, Server, lines, new_turn};
+use crate::harness::{PATIENCE, Place, Server, lines, new_session, new_turn};
 
 /// Turns that together pass every kind of commit.
 struct Script {
@@ -70,6 +72,31 @@ fn scripts() -> Vec<Script> {
             queued: Some("/say second"),
             marks: &["a", "b", "c"],
             ..scripts_base("approvals")
+        },
+        Script {
+            name: "parked",
+            text: format!(
+                "{}\n/tool look_up {{}}\n/tool look_up {{\"n\": 2}}\n/then\n/tool clarify {{\"question\": \"which?\"}}\n{}\n\
+                 /then\n/say done",
+                mark("a"),
+                guarded("b")
+            ),
+            queued: Some("/say second"),
+            marks: &["a", "b"],
+            ..scripts_base("parked")
+        },
+        Script {
+            name: "delegated",
+            text: format!(
+                "/tool delegate_task {}\n/then\n/say done",
+                serde_json::json!({"tasks": [
+                    {"goal": format!("{}\n/then\n/say x", mark("a"))},
+                    {"goal": format!("{}\n/then\n/say y", guarded("b"))},
+                ]})
+            ),
+            queued: Some("/say second"),
+            marks: &["a", "b"],
+            ..scripts_base("delegated")
         },
         Script {
             name: "steered",
@@ -170,6 +197,7 @@ async fn play(server: &Server, session: SessionId, script: &Script) {
             return;
         }
         decide_all(server, session).await;
+        give_all(server, session).await;
         if script.cancel
             && let Some((id, _)) = all.first()
         {
@@ -239,6 +267,41 @@ async fn decide_all(server: &Server, session: SessionId) {
     }
 }
 
+/// Answers every question and gives every call of the client its result.
+async fn give_all(server: &Server, session: SessionId) {
+    for action in server.session_now(session).await.required_actions {
+        match action.kind {
+            RequiredActionKind::Approval => {}
+            RequiredActionKind::Question => {
+                let (id, by) = (action.id.parse().unwrap(), "tester".to_owned());
+                let _sent = server
+                    .engine
+                    .answer_question(&server.scope, id, "that one".to_owned(), by)
+                    .await;
+            }
+            RequiredActionKind::ClientTool => {
+                let result = ClientResult {
+                    call_id: action.id.parse().unwrap(),
+                    output: "found".to_owned(),
+                    is_error: false,
+                };
+                let _sent = server.engine.tool_results(&server.scope, session, vec![result]).await;
+            }
+        }
+    }
+}
+
+/// A session that has all that the scripts call.
+async fn new(server: &Server) -> SessionId {
+    let tool = serde_json::json!({"type": "function", "function": {"name": "look_up"}});
+    let new = CreateSession {
+        tools: vec![serde_json::from_value(tool).unwrap()],
+        toolsets: serde_json::from_value(serde_json::json!({"enabled": ["clarify"]})).unwrap(),
+        ..new_session()
+    };
+    server.engine.create_session(&server.scope, new).await.unwrap().id
+}
+
 async fn check(server: &Server, session: SessionId, script: &Script, what: &str) {
     let messages = server.messages(session).await;
     check_transcript(&messages);
@@ -284,7 +347,7 @@ async fn run(place: &Place, script: &Script, good: usize, fault: Fault) -> bool 
     let what = format!("{}: {fault:?} after {good}", script.name);
     let (probe, struck, count) = faulty(good, fault);
     let server = place.start_probed(Some(probe)).await;
-    let session = server.session().await.id;
+    let session = new(&server).await;
     let played = tokio::time::timeout(PATIENCE, async {
         tokio::select! {
             () = play(&server, session, script) => false,

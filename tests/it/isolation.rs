@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use hermes_server::model::id::{ApprovalId, GrantId, KeyId, SessionId, TurnId};
+use hermes_server::model::id::{ApprovalId, CallId, GrantId, KeyId, QuestionId, SessionId, TurnId};
 use hermes_server::model::principal::Scope;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -37,11 +37,12 @@ const SECRET: &str = "the-owner-wrote-this";
 impl World {
     /// A session with a grant in force and a turn that waits for an approval.
     pub async fn of(web: &Web, owner: &Client) -> Self {
-        let new = json!({"title": SECRET, "external_id": SECRET});
+        let tool = json!({"type": "function", "function": {"name": "look_up"}});
+        let new = json!({"title": SECRET, "external_id": SECRET, "tools": [tool]});
         let session = owner.post("/v1/sessions", &new).await.expect(201)["id"].clone();
         let session = session.as_str().unwrap().to_owned();
         let script = format!(
-            "{}\n/then\n{}",
+            "{}\n/then\n/tool look_up {{}}\n{}",
             guarded(SECRET),
             terminal("git push --force origin main")
         );
@@ -56,6 +57,10 @@ impl World {
             .expect(200);
         let grant = decided["decision"]["grant_id"].as_str().unwrap().to_owned();
         let approval = pending(web, owner, &session).await;
+        let waits = owner.get(&format!("/v1/sessions/{session}")).await.expect(200);
+        let mut waits = waits["required_actions"].as_array().unwrap().iter();
+        let call = waits.find(|action| action["type"] == "client_tool").unwrap()["id"].clone();
+        let question = question_asked(web, owner).await;
         let key = json!({"name": SECRET, "scopes": ["sessions:read"]});
         let key = owner.post("/v1/keys", &key).await.expect(201)["id"]
             .as_str()
@@ -68,6 +73,8 @@ impl World {
                 ("apr", approval),
                 ("grant", grant),
                 ("key", key),
+                ("call", call.as_str().unwrap().to_owned()),
+                ("qst", question),
             ]),
             secret: SECRET,
         }
@@ -91,6 +98,22 @@ async fn pending(web: &Web, client: &Client, session: &str) -> String {
     }
 }
 
+/// A question that waits, in a session of its own.
+pub async fn question_asked(web: &Web, client: &Client) -> String {
+    let new = json!({"title": SECRET, "toolsets": {"enabled": ["clarify"]}});
+    let session = client.post("/v1/sessions", &new).await.expect(201)["id"].clone();
+    let session = session.as_str().unwrap();
+    let turn = json!({"input": format!("/tool clarify {{\"question\": \"{SECRET}\"}}")});
+    client
+        .post(&format!("/v1/sessions/{session}/turns"), &turn)
+        .await
+        .expect(202);
+    let mut events = client.stream(web, &format!("/v1/sessions/{session}/stream")).await;
+    let asked = events.until("question.asked").await.data;
+    events.until("turn.waiting").await;
+    asked["data"]["question"]["id"].as_str().unwrap().to_owned()
+}
+
 /// Ids of the right form that name nothing.
 fn unknown(web: &Web) -> Ids {
     let clock = web.server.engine.clock();
@@ -100,6 +123,8 @@ fn unknown(web: &Web) -> Ids {
         ("apr", ApprovalId::new(clock).to_string()),
         ("grant", GrantId::new(clock).to_string()),
         ("key", KeyId::new(clock).to_string()),
+        ("call", CallId::new(clock).to_string()),
+        ("qst", QuestionId::new(clock).to_string()),
     ])
 }
 
@@ -156,6 +181,14 @@ pub fn body(document: &Value, operation: &Operation) -> Option<Value> {
     }
     let schema = operation.body["requestBody"]["content"]["application/json"].get("schema")?;
     Some(least(document, schema))
+}
+
+/// The body with the world's call in the place of any.
+pub fn within(body: Option<Value>, ids: &Ids) -> Option<Value> {
+    let text = body?
+        .to_string()
+        .replace(&format!("call_{}", "0".repeat(26)), &ids["call"]);
+    serde_json::from_str(&text).ok()
 }
 
 pub fn least(document: &Value, schema: &Value) -> Value {
@@ -315,7 +348,8 @@ fn with_the_scope_the_owner_is_served() {
             scopes.push(Scope::SessionsRead);
             let client = web.user("owner", &scopes).await;
             let path = filled(operation, &world.ids);
-            let answer = call(&client, operation, &path, body(&document, operation).as_ref()).await;
+            let body = within(body(&document, operation), &world.ids);
+            let answer = call(&client, operation, &path, body.as_ref()).await;
             let served = answer.status < 300 || answer.status == 409;
             assert!(served, "{}: {} {}", operation.id, answer.status, answer.body);
         }

@@ -9,7 +9,7 @@ use crate::harness::client::{Client, NewKey};
 use crate::harness::http::{Answer, Web};
 use crate::harness::on_both;
 use crate::harness::script::guarded;
-use crate::isolation::{Ids, World, body, closed, filled, least, with};
+use crate::isolation::{Ids, World, body, closed, filled, least, question_asked, with, within};
 use crate::openapi::{Operation, document};
 
 const KEY: &str = "Idempotency-Key";
@@ -94,7 +94,7 @@ async fn carried_out(web: &Web, owner: &Client, document: &Value, operation: &Op
     let idle = owner.post("/v1/sessions", &json!({})).await.expect(201);
     let mut elsewhere = world.ids.clone();
     elsewhere.insert("ses", idle["id"].as_str().unwrap().to_owned());
-    let body = match body(document, operation) {
+    let body = match within(body(document, operation), &world.ids) {
         Some(Value::String(lines)) => lines,
         body => body.map_or(String::new(), |body| body.to_string()),
     };
@@ -181,7 +181,11 @@ fn every_list_takes_a_limit_and_a_cursor() {
 
 /// One more of everything that is listed, in the world's session where it has a
 /// part in it.
-async fn another_of_each(owner: &Client, world: &World) {
+async fn another_of_each(web: &Web, owner: &Client, world: &World) {
+    question_asked(web, owner).await;
+    let results = format!("/v1/sessions/{}/tool-results", world.ids["ses"]);
+    let found = json!({"results": [{"tool_call_id": world.ids["call"], "output": "x"}]});
+    owner.post(&results, &found).await.expect(200);
     let other = owner.post("/v1/sessions", &json!({})).await.expect(201);
     let path = format!("/v1/sessions/{}/turns?wait=20", other["id"].as_str().unwrap());
     owner.post(&path, &json!({"input": "/say x"})).await.expect(200);
@@ -266,7 +270,7 @@ fn every_cursor_leads_on_in_its_own_list_alone() {
         let document = document();
         let owner = web.owner().await;
         let world = World::of(&web, &owner).await;
-        another_of_each(&owner, &world).await;
+        another_of_each(&web, &owner, &world).await;
         let other = owner.post("/v1/sessions", &json!({})).await.expect(201);
         let mut elsewhere = world.ids.clone();
         elsewhere.insert("ses", other["id"].as_str().unwrap().to_owned());

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use hermes_server::base::Clock;
 use hermes_server::config::{Config, Sources};
+use hermes_server::guard::policy::Policy;
+use hermes_server::guard::standing::ContainerGuard;
 use hermes_server::live::drafts::Frame;
 use hermes_server::live::hub::{Hub, Writer};
 use hermes_server::model::event::EventBody;
@@ -41,6 +43,8 @@ impl Bench {
         let directory = std::env::temp_dir().join(format!("hermes-tools-{session}"));
         let host = Host::open(HostSettings {
             deny: vec!["*forbidden-word*".to_owned()],
+            policy: Policy::default(),
+            container_guard: ContainerGuard::Skip,
             exec_program: env!("CARGO_BIN_EXE_hermes-server").into(),
             data_dir: directory.clone(),
             terminal: Config::load(&Sources::default()).unwrap().terminal,
@@ -82,6 +86,7 @@ impl Bench {
             cwd: self.cwd.clone(),
             todo: "[]".to_owned(),
             seen_files: self.seen_files(),
+            records: None,
             pen: self.writer.pen(),
             cancel: CancellationToken::new(),
             clock: self.clock.clone(),
@@ -160,6 +165,7 @@ async fn every_tool_runs_its_example() {
             workspace: &bench.root(),
             cwd: &bench.cwd,
             backend: "local",
+            policies: &[],
         };
         assert_eq!(
             tool.judge(&tool.example(), &place, &bench.host),
@@ -311,6 +317,7 @@ async fn what_cannot_run_here_is_refused_without_asking_anyone() {
             workspace: &workspace,
             cwd: &bench.cwd,
             backend: "local",
+            policies: &[],
         };
         assert_eq!(
             bench.tool("terminal").judge(&arguments, &place, &bench.host),
@@ -330,6 +337,7 @@ async fn dangerous_commands_ask_and_the_floor_refuses() {
         workspace: &workspace,
         cwd: &bench.cwd,
         backend: "local",
+        policies: &[],
     };
     let judge = |command: &str| {
         bench

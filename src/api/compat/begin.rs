@@ -6,7 +6,10 @@ use serde_json::json;
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
 use crate::api::leash::Leash;
+use crate::api::native::streams;
 use crate::api::state::ApiState;
+use crate::live::cursor::Cursor;
+use crate::live::follow::{Follower, Shown};
 use crate::model::id::{SessionId, TurnId};
 use crate::model::message::Part;
 use crate::model::session::Metadata;
@@ -34,6 +37,18 @@ pub(in crate::api) struct Begun {
     pub first_seq: i64,
     pub leash: Leash,
     pub replayed: bool,
+}
+
+impl Begun {
+    /// The turn from its beginning.
+    pub(in crate::api) fn follower(&self, state: &ApiState, caller: &Caller) -> Follower {
+        let beginning = Cursor {
+            seq: self.first_seq - 1,
+            d: 0,
+        };
+        let watched = (self.turn.session_id, Some(self.turn.id));
+        streams::follow(state, caller.scope.clone(), watched, beginning, Shown::default())
+    }
 }
 
 /// What was begun earlier under the key of this request; looked up before a

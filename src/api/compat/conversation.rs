@@ -109,6 +109,7 @@ pub(in crate::api) async fn of_history(
         status: None,
         archived: Archived::All,
         metadata: BTreeMap::from([(FINGERPRINT.to_owned(), fingerprint.clone())]),
+        root: None,
     };
     let (wanted, name) = (history.to_vec(), fingerprint.clone());
     let found = caller.scope.read(move |mut rows| {

@@ -52,7 +52,7 @@ const fn tag(name: &'static str, about: &'static str, writing: Scope) -> Tag {
     }
 }
 
-const TAGS: [Tag; 11] = [
+const TAGS: [Tag; 12] = [
     tag(
         "sessions",
         "Conversations with their settings, messages and events.",
@@ -67,6 +67,11 @@ const TAGS: [Tag; 11] = [
         "approvals",
         "What waits for a person, and the answers.",
         Scope::ApprovalsDecide,
+    ),
+    tag(
+        "questions",
+        "What the model asks a person, and the answers.",
+        Scope::TurnsWrite,
     ),
     tag(
         "grants",
@@ -90,6 +95,7 @@ const TAGS: [Tag; 11] = [
     ),
     tag("tools", "Tools, toolsets and presets.", Scope::SessionsRead),
     tag("models", "Models that can answer.", Scope::SessionsRead),
+    tag("policies", "Rules that a tenant adds to the guard's own.", Scope::Admin),
     // A judgement is a question, though it is asked with POST.
     tag("guard", "What the guard says about a command.", Scope::SessionsRead),
 ];

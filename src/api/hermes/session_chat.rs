@@ -18,13 +18,11 @@ use crate::api::compat::object::{set, set_in};
 use crate::api::compat::{content, headers, ids, question, story, stream};
 use crate::api::failure::Failure;
 use crate::api::lifetime::Lifetime;
-use crate::api::native::streams;
 use crate::api::once;
 use crate::api::path::InPath;
 use crate::api::payload::Payload;
 use crate::api::state::ApiState;
 use crate::api::surface::{Surface, routes};
-use crate::live::follow::Shown;
 use crate::model::principal::Scope;
 use crate::model::turn::{OnDisconnect, TurnStatus};
 use crate::store::Story;
@@ -188,8 +186,7 @@ pub(super) async fn stream_chat_in_session(
     let begun = begun(&state, &caller, &name, &headers, payload).await?;
     let told = told(&begun, &headers)?;
     let replayed = begun.replayed;
-    let place = (begun.turn.session_id, begun.turn.id);
-    let follower = streams::of_new_turn(&state, caller.scope.clone(), place, begun.first_seq, Shown::default());
+    let follower = begun.follower(&state, &caller);
     let answer = stream::response(stream::Watched {
         follower,
         leash: begun.leash,

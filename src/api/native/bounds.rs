@@ -3,6 +3,7 @@
 
 use crate::api::failure::Failure;
 use crate::model::budget::MAX_CEILING;
+use crate::model::client_tool::{self, ClientTool};
 use crate::model::message::Part;
 use crate::model::session::{EnvironmentSpec, Metadata, ToolsetSelection};
 use crate::model::turn::TurnLimits;
@@ -83,6 +84,14 @@ pub(super) fn toolsets(selection: &ToolsetSelection) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Tools that the client carries out.
+pub(super) fn tools(tools: &[ClientTool]) -> Result<(), Failure> {
+    match client_tool::fault(tools) {
+        Some((pointer, detail)) => Err(Failure::field(&format!("/tools{pointer}"), detail)),
+        None => Ok(()),
+    }
 }
 
 /// A session is never moved to another backend than the one it names.

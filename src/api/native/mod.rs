@@ -18,6 +18,8 @@ mod keys;
 mod listing;
 pub(super) mod models;
 mod new_turn;
+mod policies;
+mod questions;
 mod search;
 mod session_list;
 pub(super) mod sessions;
@@ -25,6 +27,7 @@ mod stream_filter;
 mod stream_tokens;
 pub(super) mod streams;
 mod tenant_streams;
+mod tool_results;
 pub(super) mod tools;
 mod transfer;
 mod turns;
@@ -45,6 +48,8 @@ pub(super) fn routes() -> Surface {
         .merge(turns::routes())
         .merge(approvals::routes())
         .merge(decisions::routes())
+        .merge(questions::routes())
+        .merge(tool_results::routes())
         .merge(grants::routes())
         .merge(usage::routes())
         .merge(keys::routes())
@@ -52,6 +57,7 @@ pub(super) fn routes() -> Surface {
         .merge(tools::routes())
         .merge(models::routes())
         .merge(guard::routes())
+        .merge(policies::routes())
         .merge(health::routes())
         .merge(documents::routes())
 }

@@ -11,6 +11,7 @@ use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::api::failure::Failure;
+use crate::model::client_tool::ClientTool;
 use crate::model::message::Part;
 use crate::model::principal::Principal;
 use crate::model::sampling::{ReasoningEffort, ResponseFormat, Sampling, ToolChoice};
@@ -61,6 +62,11 @@ pub(super) struct TurnRequest {
     tool_choice: Option<ToolChoice>,
     #[serde(default)]
     response_format: Option<ResponseFormat>,
+    /// Tools that you carry out, beside the session's; one takes the place of the
+    /// session's of its name.
+    #[serde(default)]
+    #[schema(max_items = 128)]
+    tools: Vec<ClientTool>,
     #[serde(default)]
     #[schema(value_type = Object)]
     metadata: Metadata,
@@ -78,6 +84,7 @@ impl TurnRequest {
         bounds::instructions(&self.instructions)?;
         bounds::limits(&self.limits)?;
         bounds::metadata(&self.metadata)?;
+        bounds::tools(&self.tools)?;
         if let Some(toolsets) = &self.toolsets {
             bounds::toolsets(toolsets)?;
         }
@@ -102,6 +109,7 @@ impl TurnRequest {
                 limits: self.limits,
                 approvals: self.approvals,
                 sampling: Box::new(sampling),
+                tools: self.tools,
                 metadata: self.metadata,
                 tool_ceiling: principal.tools.clone(),
                 key_id: principal.key,

@@ -32,6 +32,8 @@ pub(super) struct ListFilter {
     /// by its `external_id`.
     #[param(inline)]
     archived: Option<Archived>,
+    /// The sessions that do delegated work of this one; they are in no other list.
+    root_session_id: Option<SessionId>,
 }
 
 /// List sessions, newest first.
@@ -59,13 +61,15 @@ pub(super) async fn list_sessions(
         external_id: filter.external_id,
         status: filter.status,
         metadata,
+        root: filter.root_session_id,
     };
     let what = json!([
         "sessions",
         filter.external_id,
         filter.status,
         filter.archived,
-        filter.metadata
+        filter.metadata,
+        filter.root
     ]);
     let list = state.list(&caller, &what)?;
     let before: Option<SessionId> = list.after(after.as_deref())?;

@@ -14,7 +14,9 @@ use crate::api::failure::Failure;
 use crate::api::path::InPath;
 use crate::api::payload::Payload;
 use crate::api::state::ApiState;
+use crate::model::client_tool::ClientTool;
 use crate::model::id::SessionId;
+use crate::model::policy::is_name;
 use crate::model::principal::Scope;
 use crate::model::problem::Problem;
 use crate::model::sampling::{ReasoningEffort, ResponseFormat, Sampling, SamplingChanges, ToolChoice};
@@ -59,6 +61,10 @@ pub(super) struct NewSession {
     reasoning_effort: Option<ReasoningEffort>,
     tool_choice: Option<ToolChoice>,
     response_format: Option<ResponseFormat>,
+    /// Tools that you carry out: a call to one waits for its result at
+    /// `POST /v1/sessions/{id}/tool-results`.
+    #[schema(max_items = 128)]
+    tools: Vec<ClientTool>,
     #[schema(value_type = Object)]
     metadata: Metadata,
 }
@@ -106,6 +112,10 @@ pub(super) struct SessionChanges {
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Option<ResponseFormat>)]
     response_format: Option<Option<ResponseFormat>>,
+    /// Replaces all of them.
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Vec<ClientTool>, max_items = 128)]
+    tools: Option<Vec<ClientTool>>,
     /// Replaces the whole metadata.
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Object)]
@@ -146,6 +156,7 @@ impl NewSession {
         bounds::environment(&self.environment)?;
         bounds::metadata(&self.metadata)?;
         bounds::toolsets(&self.toolsets)?;
+        bounds::tools(&self.tools)?;
         let sampling = Sampling {
             temperature: self.temperature,
             top_p: self.top_p,
@@ -177,6 +188,7 @@ impl NewSession {
             environment: self.environment,
             approvals: self.approvals,
             sampling,
+            tools: self.tools,
             metadata: self.metadata,
         })
     }
@@ -197,6 +209,7 @@ impl SessionChanges {
         if let Some(toolsets) = &self.toolsets {
             bounds::toolsets(toolsets)?;
         }
+        bounds::tools(self.tools.as_deref().unwrap_or_default())?;
         let sampling = SamplingChanges {
             temperature: self.temperature,
             top_p: self.top_p,
@@ -208,6 +221,7 @@ impl SessionChanges {
         answers::check(&sampling.clone().applied(&Sampling::default()))?;
         Ok(SessionPatch {
             sampling,
+            tools: self.tools,
             title: self.title,
             external_id: self.external_id,
             model: self.model,
@@ -223,6 +237,10 @@ impl SessionChanges {
 /// Whoever has nobody asked decides every approval beforehand, which takes the
 /// right to decide.
 pub(super) fn may_settle(caller: &Caller, approvals: &ApprovalPolicy) -> Result<(), Failure> {
+    if let Some(name) = approvals.policy.as_deref().filter(|name| !is_name(name)) {
+        let detail = format!("`{}` is no name of a policy", name.escape_debug());
+        return Err(Failure::field("/approvals/policy", detail));
+    }
     match approvals.mode {
         Some(ApprovalMode::Off) => caller.require(Scope::ApprovalsDecide),
         Some(ApprovalMode::Manual) | None => Ok(()),

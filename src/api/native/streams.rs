@@ -26,7 +26,7 @@ use crate::live::cursor::{Cursor, ParseCursorError};
 use crate::live::follow::{Follow, Follower, Shown};
 use crate::model::event::Event;
 use crate::model::id::{SessionId, TurnId};
-use crate::store;
+use crate::store::{self, BellReceiver};
 
 use super::stream_filter::{self, Deltas};
 
@@ -95,11 +95,11 @@ pub(in crate::api) fn within(cursor: Cursor, head_seq: i64) -> Result<Cursor, Fa
     Ok(cursor)
 }
 
-/// What a new turn's maker follows.
-pub(in crate::api) fn of_new_turn(
+/// What a new turn's maker follows, who listened before it was made.
+pub(super) fn of_new_turn(
     state: &ApiState,
     scope: store::Scope,
-    (session, turn): (SessionId, TurnId),
+    (bell, turn): (BellReceiver, TurnId),
     first_seq: i64,
     shown: Shown,
 ) -> Follower {
@@ -107,7 +107,8 @@ pub(in crate::api) fn of_new_turn(
         seq: first_seq - 1,
         d: 0,
     };
-    follow(state, scope, (session, Some(turn)), cursor, shown)
+    let follow = what(state, scope, (bell.session(), Some(turn)), cursor, shown);
+    follow.start_with(bell, state.clock().clone())
 }
 
 pub(in crate::api) fn follow(
@@ -117,7 +118,17 @@ pub(in crate::api) fn follow(
     cursor: Cursor,
     shown: Shown,
 ) -> Follower {
-    let follow = Follow {
+    what(state, scope, (session, turn), cursor, shown).start(state.clock().clone())
+}
+
+fn what(
+    state: &ApiState,
+    scope: store::Scope,
+    (session, turn): (SessionId, Option<TurnId>),
+    cursor: Cursor,
+    shown: Shown,
+) -> Follow {
+    Follow {
         scope,
         hub: state.engine.hub().clone(),
         session,
@@ -125,8 +136,7 @@ pub(in crate::api) fn follow(
         cursor,
         shown,
         heartbeat: state.heartbeat,
-    };
-    follow.start(state.clock().clone())
+    }
 }
 
 /// Follow a session: its events after the cursor, from the first where there is

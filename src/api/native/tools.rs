@@ -151,8 +151,14 @@ impl From<&SessionTools> for OfferedTools {
                 parameters: tool.parameters(),
             }
         });
+        let brought = tools.clients().iter().map(|tool| OfferedTool {
+            name: tool.name().to_owned(),
+            toolset: "client".to_owned(),
+            description: tool.description().to_owned(),
+            parameters: tool.parameters(),
+        });
         Self {
-            offered: offered.collect(),
+            offered: offered.chain(brought).collect(),
             absent: tools.absent().to_vec(),
         }
     }

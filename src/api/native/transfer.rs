@@ -145,6 +145,7 @@ fn session_line(past: Past) -> Result<SessionLine, Failure> {
         environment,
         approvals,
         sampling,
+        tools,
         metadata,
         created_at,
         ..
@@ -161,6 +162,7 @@ fn session_line(past: Past) -> Result<SessionLine, Failure> {
         environment,
         approvals,
         sampling,
+        tools,
         metadata,
         todo: serde_json::from_str(&past.todo).map_err(Failure::internal)?,
         created_at: Some(created_at),
@@ -205,6 +207,7 @@ fn call_line(call: CallRecord) -> CallLine {
         parsed: call.arguments,
         edited: call.edited,
         effect: call.effect,
+        execution: call.execution,
         status: call.status,
         exit_code: call.exit_code,
         segment: call.segment,
@@ -290,6 +293,7 @@ fn read(bytes: &[u8], external_id: Option<String>, caller: &Caller) -> Result<Im
         environment: session.environment,
         approvals: session.approvals,
         sampling: session.sampling,
+        tools: session.tools,
         metadata: session.metadata,
     };
     Ok(ImportSession {
@@ -332,10 +336,12 @@ fn bounded(line: &TransferLine) -> Result<(), Failure> {
             bounds::environment(&session.environment)?;
             bounds::metadata(&session.metadata)?;
             bounds::toolsets(&session.toolsets)?;
+            bounds::tools(&session.tools)?;
             answers::check(&session.sampling).map_err(|failure| within("/sampling", &failure))
         }
         TransferLine::Turn(turn) => {
             bounds::images("/input", &turn.input)?;
+            bounds::tools(&turn.options.tools).map_err(|failure| within("/options", &failure))?;
             bounds::metadata(&turn.options.metadata).map_err(|failure| within("/options", &failure))
         }
         TransferLine::Message(message) => bounds::images("/content", &message.content),

@@ -128,6 +128,8 @@ pub(super) async fn create_turn(
     // Whoever asked to be told at once has no connection to lose.
     let held = on_disconnect == OnDisconnect::Cancel && (wanted.follows() || patience.is_some());
     let (maker, scope) = (state.clone(), caller.scope.clone());
+    // Before the turn is there: its beginning is then heard and not read.
+    let bell = wanted.follows().then(|| state.store.bell().subscribe(session));
     let created = state.finish(async move { create(maker, scope, session, new, once, held).await });
     let Created {
         turn,
@@ -136,9 +138,9 @@ pub(super) async fn create_turn(
         replayed,
     } = created.await?;
     let place = Place::of(&turn);
-    if wanted.follows() {
+    if let Some(bell) = bell {
         let lifetime = Lifetime::of(&state, &caller);
-        let follower = streams::of_new_turn(&state, caller.scope, (session, turn.id), first_seq, shown);
+        let follower = streams::of_new_turn(&state, caller.scope, (bell, turn.id), first_seq, shown);
         let answer = match wanted {
             Wanted::Text => text::response(state, follower, leash, lifetime).await.into_response(),
             Wanted::Ui => {

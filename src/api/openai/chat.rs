@@ -16,12 +16,10 @@ use crate::api::compat::object::set;
 use crate::api::compat::{conversation, headers, ids, question, story, stream};
 use crate::api::failure::Failure;
 use crate::api::lifetime::Lifetime;
-use crate::api::native::streams;
 use crate::api::once;
 use crate::api::payload::Payload;
 use crate::api::state::ApiState;
 use crate::api::surface::{Surface, routes};
-use crate::live::follow::Shown;
 use crate::model::principal::Scope;
 use crate::model::problem::{Problem, ProblemCode};
 use crate::model::turn::TurnStatus;
@@ -106,14 +104,7 @@ fn told(session: &str, key: Option<&str>) -> HeaderMap {
 }
 
 fn streamed(state: &ApiState, caller: &Caller, begun: Begun, chat: &Chat) -> Response {
-    let (session, turn) = (begun.turn.session_id, begun.turn.id);
-    let follower = streams::of_new_turn(
-        state,
-        caller.scope.clone(),
-        (session, turn),
-        begun.first_seq,
-        Shown::default(),
-    );
+    let follower = begun.follower(state, caller);
     stream::response(stream::Watched {
         state: state.clone(),
         follower,

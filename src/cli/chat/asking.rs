@@ -6,6 +6,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, Stdin};
 use crate::base::text::first_chars;
 use crate::cli::print::{self, harmless};
 use crate::model::approval::{Approval, Choice};
+use crate::model::question::Question;
 
 use super::client::ChatError;
 
@@ -65,6 +66,39 @@ pub(super) async fn ask(approval: &Approval, lines: &mut Lines) -> Result<Answer
     }
 }
 
+/// Shows a question of the model and reads the answer: the number of a choice, or
+/// other words. Nothing at the end of the input.
+pub(super) async fn question(question: &Question, lines: &mut Lines) -> Result<Option<String>, ChatError> {
+    print::aside(&format!("question {}: {}", question.id, harmless(&question.question)));
+    for (number, choice) in (1..).zip(&question.choices) {
+        print::aside(&format!("  {number}. {}", harmless(choice)));
+    }
+    loop {
+        print::aside("your answer?");
+        let Some(line) = lines.line().await? else {
+            return Ok(None);
+        };
+        if !line.trim().is_empty() {
+            return Ok(Some(meant(line.trim(), &question.choices)));
+        }
+    }
+}
+
+/// The choice of that number, or the words themselves.
+fn meant(line: &str, choices: &[String]) -> String {
+    let number: Option<usize> = line.trim_end_matches('.').parse().ok();
+    let chosen = number.and_then(|number| choices.get(number.checked_sub(1)?));
+    chosen.cloned().unwrap_or_else(|| line.to_owned())
+}
+
+/// How to answer later what is left open now.
+pub(super) fn leave_question(question: &Question) {
+    print::aside(&format!(
+        "the turn waits; answer with POST /v1/questions/{}/answer {{\"answer\": \"…\"}}",
+        question.id
+    ));
+}
+
 /// How to decide later what is left open now.
 pub(super) fn leave(approval: &Approval) {
     print::aside(&format!(
@@ -108,6 +142,14 @@ fn chosen(line: &str, choices: &[Choice]) -> Option<Choice> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_is_a_choice_where_there_is_one() {
+        let choices = ["red".to_owned(), "blue".to_owned()];
+        for (line, expected) in [("2", "blue"), ("1.", "red"), ("3", "3"), ("0", "0"), ("green", "green")] {
+            assert_eq!(meant(line, &choices), expected);
+        }
+    }
 
     #[test]
     fn only_what_is_offered_and_meant_is_an_answer() {

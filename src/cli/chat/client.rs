@@ -17,6 +17,7 @@ use crate::model::approval::{Approval, Choice};
 use crate::model::event::Event;
 use crate::model::id::{SessionId, TurnId};
 use crate::model::problem::Problem;
+use crate::model::question::Question;
 use crate::model::session::Session;
 
 /// How long to try to reach the server.
@@ -141,6 +142,19 @@ impl Client {
     pub(super) async fn decide(&self, approval: &Approval, choice: Choice) -> Result<(), ChatError> {
         let path = format!("/v1/approvals/{}/decision", approval.id);
         let body = json!({"choice": choice, "digest": approval.digest});
+        match self.send(self.request(Method::POST, &path).json(&body)).await {
+            Ok(_) => Ok(()),
+            Err(ChatError::Refused(problem)) if problem.status == StatusCode::CONFLICT.as_u16() => {
+                crate::cli::print::aside(&problem.detail);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) async fn answer(&self, question: &Question, text: &str) -> Result<(), ChatError> {
+        let path = format!("/v1/questions/{}/answer", question.id);
+        let body = json!({"answer": text});
         match self.send(self.request(Method::POST, &path).json(&body)).await {
             Ok(_) => Ok(()),
             Err(ChatError::Refused(problem)) if problem.status == StatusCode::CONFLICT.as_u16() => {

@@ -10,7 +10,7 @@ use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd, Ruleset,
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
 };
-use rustix::fs::{Gid, Uid};
+use rustix::fs::{FileType, Gid, Stat, Uid, fstat};
 use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, configure_capability_in_ambient_set, set_capabilities, set_keep_capabilities,
@@ -21,7 +21,7 @@ use super::description::Confinement;
 use super::syscalls::{Allowed, programs};
 use crate::environment::command::Mechanism;
 use crate::environment::identity::Identity;
-use crate::environment::visible::{DEVICES, MACHINE, READABLE, SYSTEM, is_public};
+use crate::environment::visible::{DEVICES, MACHINE, READABLE, SYSTEM, is_for_all};
 
 /// The newest set of rights this code was written against.
 const KNOWN: ABI = ABI::V9;
@@ -171,13 +171,8 @@ fn ruleset(confinement: &Confinement) -> Result<RulesetCreated, RulesetError> {
     {
         rules = allow(rules, path, read | AccessFs::Execute)?;
     }
-    for path in READABLE
-        .iter()
-        .chain(MACHINE)
-        .map(Path::new)
-        .filter(|path| is_public(path))
-    {
-        rules = allow(rules, path, read)?;
+    for path in READABLE.iter().chain(MACHINE).map(Path::new) {
+        rules = allow_if(rules, path, read, |stat| is_for_all(stat.st_mode))?;
     }
     if confinement.mechanism == Mechanism::Bubblewrap {
         // Made for this command alone.
@@ -197,8 +192,22 @@ fn allow(
     path: &Path,
     access: landlock::BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, RulesetError> {
+    allow_if(rules, path, access, |_| true)
+}
+
+/// The same for what lies there now, if it is as it should be.
+fn allow_if(
+    rules: RulesetCreated,
+    path: &Path,
+    access: landlock::BitFlags<AccessFs>,
+    as_it_should: impl Fn(&Stat) -> bool,
+) -> Result<RulesetCreated, RulesetError> {
     let Ok(file) = PathFd::new(path) else { return Ok(rules) };
-    let access = if path.is_dir() {
+    // What is opened is looked at, so that the path is walked once.
+    let Some(stat) = fstat(&file).ok().filter(as_it_should) else {
+        return Ok(rules);
+    };
+    let access = if FileType::from_raw_mode(stat.st_mode).is_dir() {
         access
     } else {
         access & AccessFs::from_file(KNOWN)

@@ -26,6 +26,10 @@ pub(in crate::environment) struct Description {
     pub(in crate::environment) stdin_bytes: Option<usize>,
     pub(in crate::environment) cwd: PathBuf,
     pub(in crate::environment) timeout_ms: u64,
+    /// Time between the request to end and the order.
+    pub(in crate::environment) grace_ms: u64,
+    /// The process's standard output is a terminal, which the command gets.
+    pub(in crate::environment) terminal: bool,
     /// The whole environment of the command.
     pub(in crate::environment) environment: Vec<(String, String)>,
     pub(in crate::environment) confinement: Confinement,
@@ -114,6 +118,8 @@ mod tests {
             stdin_bytes: Some(5),
             cwd: "/tmp".into(),
             timeout_ms: 1000,
+            grace_ms: 1000,
+            terminal: false,
             environment: vec![("A".into(), "b".into())],
             confinement: Confinement {
                 mechanism: Mechanism::Landlock,

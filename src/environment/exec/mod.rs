@@ -25,7 +25,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{getpid, set_child_subreaper, setsid};
+use nix::sys::signal::{SigSet, Signal as Caught};
+use rustix::process::{Pid, Signal, getpid, ioctl_tiocsctty, kill_process_group, set_child_subreaper, setsid};
+use rustix::termios::tcsetpgrp;
 
 pub(super) use tree::kill_below;
 
@@ -42,6 +44,12 @@ pub fn run_exec() -> ExitCode {
     // Our allocator turned huge pages off, for this process and its children;
     // that is no business of the command's. A kernel without them refuses.
     let _ = nix::sys::prctl::set_thp_disable(false);
+    // The end of its terminal must not end the supervisor before the command.
+    // Threads inherit this, programs that are started do not.
+    let hangup = SigSet::from_iter([Caught::SIGHUP]);
+    if hangup.thread_block().is_err() {
+        return ExitCode::FAILURE;
+    }
     let Ok(server) = io::stdin().as_fd().try_clone_to_owned() else {
         return ExitCode::FAILURE;
     };
@@ -79,8 +87,15 @@ fn supervise(server: &mut UnixStream) -> Result<(), String> {
     let (description, stdin) = description::receive(server).map_err(text)?;
     // All that may fail comes before the start: nobody would end the command.
     let orders = server.try_clone().map_err(text)?;
+    if description.terminal {
+        ioctl_tiocsctty(io::stdout()).map_err(text)?;
+    }
     let (started, isolation) = first_to_go(|| start(&description, stdin.as_deref()))?;
     drop(stdin);
+    if description.terminal {
+        hand_over(started.pid);
+    }
+    let_outputs_go();
     let (sender, happenings) = tree::channel();
     tree::reap(started.pid, sender.clone());
     watch(orders, sender);
@@ -88,9 +103,32 @@ fn supervise(server: &mut UnixStream) -> Result<(), String> {
     let group = (!has_own_space).then(|| started.pid.as_raw_nonzero().get());
     // When the server is gone this fails; the watcher sees it too and stops all.
     drop(tell(server, &Report::Started { group, isolation }));
-    let report = accompany(&started, &happenings, Duration::from_millis(description.timeout_ms));
+    let grace = Duration::from_millis(description.grace_ms);
+    let report = accompany(
+        &started,
+        &happenings,
+        Duration::from_millis(description.timeout_ms),
+        grace,
+    );
     drop(tell(server, &report));
     Ok(())
+}
+
+/// The terminal is the shell's from now on: what is typed, and its signals. It
+/// may have asked for input before, and been stopped for it.
+fn hand_over(shell: Pid) {
+    let _ = tcsetpgrp(io::stdout(), shell);
+    let _ = kill_process_group(shell, Signal::CONT);
+}
+
+/// Leaves the outputs to the command alone, so that they end with it and not
+/// with this process.
+fn let_outputs_go() {
+    if let Ok(null) = fs::File::options().write(true).open("/dev/null") {
+        // One that stays open ends with this process, as well.
+        let _ = nix::unistd::dup2_stdout(&null);
+        let _ = nix::unistd::dup2_stderr(&null);
+    }
 }
 
 /// Starts the shell on a thread of its own that puts the walls up first. The
@@ -128,7 +166,7 @@ fn first_to_go<T>(start: impl FnOnce() -> T) -> T {
 }
 
 /// Waits for the first of end, time-out and stop, then ends the whole tree.
-fn accompany(started: &Started, happenings: &Receiver<Happening>, timeout: Duration) -> Report {
+fn accompany(started: &Started, happenings: &Receiver<Happening>, timeout: Duration, grace: Duration) -> Report {
     let first = happenings.recv_timeout(timeout);
     if let Ok(Happening::ShellEnded(exit_code)) = first {
         // Nearly always nothing is left and the reaper says so at once.
@@ -144,7 +182,7 @@ fn accompany(started: &Started, happenings: &Receiver<Happening>, timeout: Durat
     }
     let timed_out = first == Err(RecvTimeoutError::Timeout);
     let exit_code = if timed_out { 124 } else { 130 };
-    let survived = tree::end(happenings, tree::GRACE);
+    let survived = tree::end(happenings, grace);
     Report::Ended {
         exit_code,
         timed_out,

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -54,6 +54,7 @@ pub(super) fn start(description: &Description, stdin: Option<&[u8]>) -> io::Resu
     let place = place()?;
     let told = inherited(&place, first)?;
     let input = match stdin {
+        _ if description.terminal => Stdio::from(io::stdout().as_fd().try_clone_to_owned()?),
         Some(bytes) => Stdio::from(memory("stdin", bytes)?),
         None => Stdio::null(),
     };

@@ -13,8 +13,6 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
 
-/// Time between the request to end and the order: the original's value.
-pub(super) const GRACE: Duration = Duration::from_secs(1);
 /// The same for what a finished command left behind; the caller waits for it.
 pub(super) const LEFTOVER_GRACE: Duration = Duration::from_millis(300);
 /// After the first SIGKILL. A process still there hangs inside the kernel.

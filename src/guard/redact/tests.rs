@@ -1,33 +1,6 @@
 //! What is masked, what stays readable, and how long it takes.
 
-use serde_json::{Value, json};
-
 use super::*;
-use crate::base::vectors;
-
-#[test]
-fn agrees_with_the_recorded_cases() {
-    for case in vectors::cases("redaction") {
-        if let Some(secret) = case.input["mask"].as_str() {
-            case.check(&json!(mask(secret)));
-            continue;
-        }
-        let text: String = case.input["parts"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter_map(Value::as_str)
-            .collect();
-        let got = match (case.input.get("terminal_command"), case.text("mode")) {
-            (Some(command), _) => redact_output(&text, command.as_str().unwrap_or_default()),
-            (None, "file_read") => redact(&text, Mode::File),
-            (None, "code_file") => redact(&text, Mode::Code),
-            (None, "redact_url_credentials") => redact(&text, Mode::Egress),
-            (None, _) => redact(&text, Mode::Text),
-        };
-        case.check(&json!(got));
-    }
-}
 
 /// Built from parts, so that this file holds nothing key-shaped.
 fn token() -> String {

@@ -3,7 +3,6 @@
 mod hostile;
 mod properties;
 mod reboots;
-mod vectors;
 
 use super::{Backend, Judgement, Setting, Verdict, check};
 

@@ -7,6 +7,7 @@ mod failures;
 mod once;
 mod opening;
 mod owners;
+mod questions;
 mod schema;
 mod walls;
 

@@ -124,29 +124,6 @@ fn follows(words: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::vectors;
-
-    #[test]
-    fn agrees_with_the_recorded_cases() {
-        for case in vectors::cases_of("terminal_helpers", "foreground_check") {
-            let got = check_foreground(case.text("command")).err();
-            let kind = got.map(|problem| match problem {
-                Unsuited::Detaches => "wrapper",
-                Unsuited::Ampersand => "ampersand",
-                Unsuited::Endless => "server",
-            });
-            let is_right = match case.tolerance.as_str() {
-                "stricter_ok" if kind.is_some() => true,
-                "looser_ok" if kind.is_none() => true,
-                _ => kind == case.expect.as_str(),
-            };
-            assert!(
-                is_right,
-                "{}: {} gave {kind:?}, not {}",
-                case.id, case.input, case.expect
-            );
-        }
-    }
 
     #[test]
     fn the_work_grows_with_the_text_and_not_with_its_square() {

@@ -59,41 +59,7 @@ fn is_assignment(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-    use crate::base::vectors;
-
-    /// The kinds by which the recorded cases name a meaning.
-    fn kind(meaning: &str) -> &'static str {
-        let kinds = [
-            ("no lines", "no_matches"),
-            ("the files differ", "files_differ"),
-            ("some folders", "partial"),
-            ("the condition", "condition_false"),
-            ("the request timed out", "timeout"),
-            ("git found", "git_differs"),
-        ];
-        kinds
-            .iter()
-            .find(|(start, _)| meaning.starts_with(start))
-            .map_or("other", |(_, kind)| kind)
-    }
-
-    #[test]
-    fn exit_codes_mean_what_was_recorded() {
-        for case in vectors::cases_of("terminal_helpers", "exit_meaning") {
-            let code = i32::try_from(case.input["exit_code"].as_i64().unwrap()).unwrap();
-            case.check(&json!(exit_code_meaning(case.text("command"), code).map(kind)));
-        }
-    }
-
-    #[test]
-    fn directories_are_judged_as_recorded() {
-        for case in vectors::cases_of("terminal_helpers", "workdir") {
-            case.check(&json!(is_plain_directory(case.text("path"))));
-        }
-    }
 
     #[test]
     fn quoted_words_do_not_hide_the_program() {

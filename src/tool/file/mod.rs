@@ -7,9 +7,13 @@
 mod binary;
 mod display;
 mod extract;
+mod landing;
 mod lint;
 mod page;
+mod patch;
 mod read_file;
+mod search;
+mod search_files;
 mod similar;
 mod syntax;
 mod target;

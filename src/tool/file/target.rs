@@ -54,9 +54,14 @@ pub(super) fn subject(arguments: &Value) -> String {
 /// What a call on this path touches, as text says it.
 pub(super) fn footprint(arguments: &Value, place: &Place<'_>, of: fn(Vec<PathBuf>) -> Footprint) -> Footprint {
     match argument(arguments) {
-        Some(path) => of(vec![normalised(&absolute(path, place.cwd, place.workspace))]),
+        Some(path) => of(vec![normal(path, place)]),
         None => Footprint::Alone,
     }
+}
+
+/// A path of a call, absolute and normalised, as text says it.
+pub(super) fn normal(path: &str, place: &Place<'_>) -> PathBuf {
+    normalised(&absolute(path, place.cwd, place.workspace))
 }
 
 /// The path from where the session stands; `~` is `home`.
@@ -78,7 +83,7 @@ pub(super) struct Target {
     /// The same with `~` as the home of the server's user, which is meant to be
     /// refused although commands have another home.
     as_written: PathBuf,
-    places: Places,
+    pub(super) places: Places,
 }
 
 impl Target {

@@ -5,31 +5,21 @@
 //! logins, syntax that a program could not read, what is outside the workspace.
 //! Nothing is written unless all of them let it pass.
 
-use std::io::Read;
-use std::path::PathBuf;
-
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
 use super::display;
-use super::lint::{LINTED_BYTES, Linter};
-use super::syntax::Syntax;
+use super::landing::{self, Existing};
 use super::target::{self, Answer, Answered, Target, error};
 use super::warning::warning;
-use crate::base::text::first_chars;
-use crate::environment::{FileError, Parents};
 use crate::guard::file_access::Refusal;
 use crate::model::call::{Effect, Footprint};
 use crate::tool::budget::ResultLimit;
-use crate::tool::file_views::{FileKey, FileNews, FileViews, Stamp};
+use crate::tool::file_views::FileViews;
 use crate::tool::registry::Registered;
 use crate::tool::{Call, Done, Place, Spec, Tool};
 
 inventory::submit!(Registered(&WriteFile));
-
-/// The part of a file that tells its line ends (the original's figure).
-const LOOKED_AT_CHARS: usize = 4_096;
-const BOM: &str = "\u{feff}";
 
 struct WriteFile;
 
@@ -97,27 +87,14 @@ async fn write(call: &Call) -> Answer {
     let existing = Existing::of(&target).await?;
     let bytes = existing.dress(content).into_bytes();
     let written = bytes.len();
-    let dirs_created = match target.path.parent() {
-        Some(parent) => !target
-            .workspace
-            .exists(parent)
-            .await
-            .map_err(|failed| target.failed(&failed))?,
-        None => false,
-    };
-    let done = target
-        .workspace
-        .write_atomic(&target.path, bytes, Parents::Create)
-        .await;
-    done.map_err(|failed| target.failed(&failed))?;
-    let landed = Landed::of(&target).await;
     let seen = FileViews::parse(&call.seen_files);
-    let lint = lint(call, &target, &landed, existing.before).await;
+    let put_there = landing::put(call, &target, bytes, existing.before.as_deref()).await?;
+    let landed = &put_there.landed;
     let mut fields = Map::new();
     let mut put = |name: &str, value: Value| drop(fields.insert(name.to_owned(), value));
     put("bytes_written", json!(written));
-    put("dirs_created", json!(dirs_created));
-    if let Some(lint) = lint {
+    put("dirs_created", json!(put_there.dirs_created));
+    if let Some(lint) = put_there.lint {
         put("lint", lint);
     }
     put("resolved_path", json!(landed.path));
@@ -129,20 +106,6 @@ async fn write(call: &Call) -> Answer {
         fields: Value::Object(fields),
         news: landed.news(),
     })
-}
-
-/// What is said of the new content: data was checked before it was written, and
-/// programs are checked where they lie.
-async fn lint(call: &Call, target: &Target, landed: &Landed, before: Option<Vec<u8>>) -> Option<Value> {
-    if let Some(syntax) = Syntax::of(&target.path) {
-        let message = format!("well-formed {}", syntax.name());
-        return Some(json!({"status": "ok", "message": message}));
-    }
-    let linter = Linter::of(&landed.path)?;
-    if landed.stamp.is_none_or(|stamp| LINTED_BYTES as u64 <= stamp.bytes) {
-        return Some(json!({"status": "skipped", "message": "the file is too long to be checked"}));
-    }
-    Some(linter.field(call, target, &landed.path, before).await)
 }
 
 /// Models drop the content of a long call more often than they mean to write
@@ -179,97 +142,7 @@ fn refuse(target: &Target, content: &str, crosses: bool) -> Result<(), Value> {
         ));
     }
     refusal.map_err(error)?;
-    let syntax = Syntax::of(&target.path);
-    if let Some((syntax, fault)) = syntax.and_then(|syntax| Some((syntax, syntax.fault(content)?))) {
-        let name = syntax.name();
-        return Err(json!({
-            "error": format!("the content is no well-formed {name}, so nothing was written: {fault}"),
-            "lint": {"status": "error", "output": fault},
-        }));
-    }
-    Ok(())
-}
-
-/// How the file is written that is about to be replaced.
-#[derive(Default)]
-struct Existing {
-    has_bom: bool,
-    has_crlf: bool,
-    /// Which file it is and in what state, if there is one.
-    replaced: Option<(FileKey, Stamp)>,
-    /// Its content, where a checker will want to compare.
-    before: Option<Vec<u8>>,
-}
-
-impl Existing {
-    async fn of(target: &Target) -> Result<Self, Value> {
-        let file = match target.workspace.open_read(&target.path).await {
-            Ok(file) => file,
-            Err(FileError::Missing { .. }) => return Ok(Self::default()),
-            Err(failed) => return Err(target.failed(&failed)),
-        };
-        let real = target::real_path(&file, &target.path);
-        target.may_write_opened(&real)?;
-        let stamp = target::stamp(&file).map_err(error)?;
-        let is_linted = Linter::of(&real).is_some();
-        let read = move || {
-            let mut start = Vec::new();
-            // A character has at most four bytes.
-            let bytes = if is_linted { LINTED_BYTES } else { 4 * LOOKED_AT_CHARS };
-            file.take(bytes as u64).read_to_end(&mut start).map(|_| start)
-        };
-        let start = tokio::task::spawn_blocking(read).await.map_err(error)?.map_err(error)?;
-        let text = String::from_utf8_lossy(&start);
-        Ok(Self {
-            has_bom: text.starts_with(BOM),
-            has_crlf: first_chars(&text, LOOKED_AT_CHARS).contains("\r\n"),
-            replaced: Some((FileKey::of(&real), stamp)),
-            before: (is_linted && start.len() < LINTED_BYTES).then_some(start),
-        })
-    }
-
-    /// The new content with the marks of the old.
-    fn dress(&self, content: &str) -> String {
-        let bom = if self.has_bom && !content.starts_with(BOM) {
-            BOM
-        } else {
-            ""
-        };
-        if self.has_crlf {
-            return format!("{bom}{}", content.replace("\r\n", "\n").replace('\n', "\r\n"));
-        }
-        format!("{bom}{content}")
-    }
-}
-
-/// The file as it lies there now.
-struct Landed {
-    /// Links resolved.
-    path: PathBuf,
-    stamp: Option<Stamp>,
-}
-
-impl Landed {
-    async fn of(target: &Target) -> Self {
-        match target.workspace.open_read(&target.path).await {
-            Ok(file) => Self {
-                path: target::real_path(&file, &target.path),
-                stamp: target::stamp(&file).ok(),
-            },
-            // Gone or changed since; the name is still the right one to tell.
-            Err(_) => Self {
-                path: crate::guard::file_access::normalised(&target.path),
-                stamp: None,
-            },
-        }
-    }
-
-    fn news(&self) -> Option<FileNews> {
-        self.stamp.map(|stamp| FileNews::Written {
-            file: FileKey::of(&self.path),
-            stamp,
-        })
-    }
+    landing::is_well_formed(target, content)
 }
 
 #[cfg(test)]

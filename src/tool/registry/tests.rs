@@ -159,8 +159,14 @@ async fn a_turns_selection_stands_in_place_of_the_sessions() {
         session: Some(&session),
         ..Selection::default()
     };
-    let offered = |selection: &Selection<'_>| registry.select(selection, &bench.host).unwrap().names();
-    assert_eq!(offered(&selection), ["read_file", "write_file"]);
+    let offered = |selection: &Selection<'_>| -> Vec<String> {
+        let tools = registry.select(selection, &bench.host).unwrap();
+        tools.names().into_iter().map(str::to_owned).collect()
+    };
+    assert_eq!(
+        offered(&selection),
+        ["patch", "read_file", "search_files", "write_file"]
+    );
     selection.turn = Some(&turn);
     assert_eq!(offered(&selection), ["todo"]);
 }

@@ -1,6 +1,8 @@
 //! Toolset `terminal`: commands in a session's workspace.
 
-mod output;
+mod background;
+pub(super) mod output;
+pub(super) mod process;
 mod request;
 #[allow(
     clippy::module_inception,

@@ -19,7 +19,23 @@ pub(super) struct Request<'a> {
     pub(super) timeout: Duration,
     /// Where it starts, when the call says so.
     pub(super) workdir: Option<PathBuf>,
+    /// It goes on when the call is over.
+    pub(super) background: Option<Background>,
 }
+
+/// How a command runs in the background.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Background {
+    pub(super) terminal: bool,
+    pub(super) notify: bool,
+    pub(super) patterns: Vec<String>,
+    /// Patterns were named and do not count, since the end is told.
+    pub(super) ignored: bool,
+}
+
+/// Patterns of one process, and the length of one.
+const MAX_PATTERNS: usize = 20;
+const MAX_PATTERN_CHARS: usize = 200;
 
 /// Why a call is not run; the text is for the model.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,18 +50,12 @@ pub(super) enum Refused {
     Timeout,
     #[error("`timeout` of {asked} seconds is too long: a command may take {longest} seconds at most")]
     TooLong { asked: u64, longest: u64 },
-    #[error("`{0}` is not built into this server: run the command in the foreground, within its time limit")]
-    NotBuilt(&'static str),
-    #[error(
-        "this leaves a process behind, and processes in the background are not built into this server: run the \
-         command in the foreground, without nohup, setsid, disown or `&`"
-    )]
-    Leaves,
-    #[error(
-        "this starts a server or a watcher that does not end, and processes in the background are not built into this \
-         server: use a form that ends by itself, or `timeout SECONDS command`"
-    )]
-    Endless,
+    #[error("`{0}` works in the background only: set `background: true` as well")]
+    InBackground(&'static str),
+    #[error("`watch_patterns` must be a list of at most {MAX_PATTERNS} texts of 1 to {MAX_PATTERN_CHARS} characters")]
+    Patterns,
+    #[error(transparent)]
+    Unsuited(#[from] Unsuited),
     #[error("`workdir` must be text that holds letters, digits and / \\ : _ - . ~ space + @ = , only")]
     WorkdirText,
     #[error("`workdir` `{0}` is outside the workspace")]
@@ -55,22 +65,56 @@ pub(super) enum Refused {
 impl<'a> Request<'a> {
     pub(super) fn read(arguments: &'a Value, workspace: &Path, cwd: &Path, host: &Host) -> Result<Self, Refused> {
         let command = command(arguments)?;
-        let timeout = timeout(arguments, host)?;
-        for name in ["background", "pty"] {
-            if arguments[name] == Value::Bool(true) {
-                return Err(Refused::NotBuilt(name));
-            }
+        let background = background(arguments)?;
+        // In the background nothing is waited for.
+        let timeout = match background {
+            None => timeout(arguments, host)?,
+            Some(_) => host.timeout,
+        };
+        if background.is_none() {
+            check_foreground(command)?;
         }
-        check_foreground(command).map_err(|unsuited| match unsuited {
-            Unsuited::Detaches | Unsuited::Ampersand => Refused::Leaves,
-            Unsuited::Endless => Refused::Endless,
-        })?;
         Ok(Self {
             command,
             timeout,
             workdir: workdir(arguments, workspace, cwd, host)?,
+            background,
         })
     }
+}
+
+fn background(arguments: &Value) -> Result<Option<Background>, Refused> {
+    let is_set = |name: &str| arguments[name] == Value::Bool(true);
+    let patterns = patterns(&arguments["watch_patterns"])?;
+    if !is_set("background") {
+        // The others only say what becomes of a process in the background.
+        return if is_set("pty") {
+            Err(Refused::InBackground("pty"))
+        } else {
+            Ok(None)
+        };
+    }
+    let notify = is_set("notify_on_complete");
+    Ok(Some(Background {
+        terminal: is_set("pty"),
+        notify,
+        ignored: notify && !patterns.is_empty(),
+        patterns: if notify { Vec::new() } else { patterns },
+    }))
+}
+
+fn patterns(value: &Value) -> Result<Vec<String>, Refused> {
+    let list = match value {
+        Value::Null => return Ok(Vec::new()),
+        Value::Array(list) if list.len() <= MAX_PATTERNS => list,
+        _ => return Err(Refused::Patterns),
+    };
+    let pattern = |value: &Value| {
+        let text = value.as_str().ok_or(Refused::Patterns)?;
+        let fits = (1..=MAX_PATTERN_CHARS).contains(&text.chars().count()) && !text.contains(['\n', '\0']);
+        fits.then(|| text.to_owned()).ok_or(Refused::Patterns)
+    };
+    list.iter().map(pattern).collect()
 }
 
 fn command(arguments: &Value) -> Result<&str, Refused> {
@@ -170,20 +214,31 @@ mod tests {
             (json!({"command": "ls", "timeout": 0}), Refused::Timeout),
             (json!({"command": "ls", "timeout": "soon"}), Refused::Timeout),
             (
-                json!({"command": "ls", "timeout": 601, "background": true}),
+                json!({"command": "ls", "timeout": 601, "background": false}),
                 Refused::TooLong {
                     asked: 601,
                     longest: 600,
                 },
             ),
+            (json!({"command": "vi", "pty": true}), Refused::InBackground("pty")),
             (
-                json!({"command": "ls &", "background": true}),
-                Refused::NotBuilt("background"),
+                json!({"command": "ls", "background": true, "watch_patterns": "x"}),
+                Refused::Patterns,
             ),
-            (json!({"command": "vi", "pty": true}), Refused::NotBuilt("pty")),
-            (json!({"command": "nohup make"}), Refused::Leaves),
-            (json!({"command": "make &"}), Refused::Leaves),
-            (json!({"command": "npm run dev", "workdir": "$(x)"}), Refused::Endless),
+            (
+                json!({"command": "ls", "background": true, "watch_patterns": [""]}),
+                Refused::Patterns,
+            ),
+            (json!({"command": "nohup make"}), Refused::Unsuited(Unsuited::Detaches)),
+            (json!({"command": "make &"}), Refused::Unsuited(Unsuited::Ampersand)),
+            (
+                json!({"command": "npm run dev", "workdir": "$(x)"}),
+                Refused::Unsuited(Unsuited::Endless),
+            ),
+            (
+                json!({"command": "npm run dev", "background": true, "workdir": "$(x)"}),
+                Refused::WorkdirText,
+            ),
             (json!({"command": "ls", "workdir": "a;b"}), Refused::WorkdirText),
             (json!({"command": "ls", "workdir": ["a"]}), Refused::WorkdirText),
             (

@@ -1,5 +1,5 @@
-//! `terminal`: one shell command in the foreground, in the session's workspace,
-//! behind the walls of the environment.
+//! `terminal`: one shell command, in the session's workspace, behind the walls of
+//! the environment. In the foreground it is waited for; `background` starts it.
 //!
 //! The command is judged by the guard before it starts. Its output streams to
 //! viewers as it arrives; the model reads it bounded, plain and with secrets
@@ -7,20 +7,25 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
-use super::output::{Collected, Decoder};
+use super::background;
+use super::output::Collected;
 use super::request::{Refused, Request};
 use crate::environment::{Chunk, Command, EntryKind, EnvironmentError, Finished, Workspace};
-use crate::guard::{self, Judgement, Setting, Verdict};
+use crate::guard::policy::Compiled;
+use crate::guard::{Judgement, Verdict};
 use crate::live::drafts::Item;
 use crate::model::call::{Effect, Footprint};
 use crate::model::event::OutputStream;
 use crate::tool::budget::ResultLimit;
 use crate::tool::command_line::{exit_code_meaning, paths};
+use crate::tool::decoder::Decoder;
+use crate::tool::processes::StartError;
 use crate::tool::registry::Registered;
 use crate::tool::{Call, Done, Host, Judged, Place, Spec, Tool, ToolWrites};
 
@@ -41,8 +46,9 @@ impl Tool for Terminal {
             description: "Runs a shell command and returns its output and exit code. Files and the working directory \
                 stay from call to call, variables do not. The command runs in a sandbox: it may write in the \
                 workspace and in $TMPDIR only. It gets no input and no terminal, so use options that do not ask \
-                (-y, --no-pager). It must end by itself: servers, watchers and `&` are refused. Use read_file and \
-                write_file for files rather than cat, echo or sed. Dangerous commands wait for a person's approval.",
+                (-y, --no-pager). In the foreground it must end by itself; servers and watchers run with \
+                background: true, and `process` looks after them. Use read_file and write_file for files rather than \
+                cat, echo or sed. Dangerous commands wait for a person's approval.",
             requires_env: &[],
             result_limit: ResultLimit::Chars(100_000),
         }
@@ -63,6 +69,28 @@ impl Tool for Terminal {
                     "type": "string",
                     "description": "The directory to run in, inside the workspace. Left out: where the last command \
                         ended.",
+                },
+                "background": {
+                    "type": "boolean",
+                    "description": "true: the call returns at once with a session_id for `process`; the command goes \
+                        on until it ends or is ended, at the latest with the server.",
+                    "default": false,
+                },
+                "pty": {
+                    "type": "boolean",
+                    "description": "With background: a terminal, so that `process` can type to it.",
+                    "default": false,
+                },
+                "notify_on_complete": {
+                    "type": "boolean",
+                    "description": "With background: you are told when it ends, in a turn of its own.",
+                    "default": false,
+                },
+                "watch_patterns": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "With background: you are told when a line of the output holds one of these texts. \
+                        Not together with notify_on_complete.",
                 },
             },
             "required": ["command"],
@@ -88,7 +116,7 @@ impl Tool for Terminal {
     fn paths(&self, arguments: &Value, place: &Place<'_>, host: &Host) -> Option<Vec<PathBuf>> {
         let request = Request::read(arguments, place.workspace, place.cwd, host).ok()?;
         let cwd = request.workdir.as_deref().unwrap_or(place.cwd);
-        paths::named(request.command, &judged(request.command, cwd, host), cwd)
+        paths::named(request.command, &judged(request.command, cwd, host, &[]), cwd)
     }
 
     fn judge(&self, arguments: &Value, place: &Place<'_>, host: &Host) -> Judged {
@@ -97,11 +125,7 @@ impl Tool for Terminal {
             return Judged::Allow;
         };
         let cwd = request.workdir.as_deref().unwrap_or(place.cwd);
-        let judgement = judged(request.command, cwd, host);
-        if let Some(pattern) = denied_by(host, request.command, &judgement) {
-            let message = format!("the operator forbids commands such as `{pattern}` (`approvals.deny`)");
-            return Judged::Deny { message };
-        }
+        let judgement = judged(request.command, cwd, host, place.policies);
         match judgement.verdict {
             Verdict::Allow => Judged::Allow,
             Verdict::Ask => Judged::Ask {
@@ -138,26 +162,9 @@ impl Tool for Terminal {
     }
 }
 
-fn judged(command: &str, cwd: &Path, host: &Host) -> Judgement {
-    let (home, agent_home) = (host.home.to_string_lossy(), host.agent_home.to_string_lossy());
-    let setting = Setting {
-        backend: host.backend(),
-        home: &home,
-        agent_home: &agent_home,
-        cwd: Some(&cwd.to_string_lossy()),
-        sudo_password: false,
-    };
-    guard::check(command, &setting)
-}
-
-/// The operator's patterns hold for the text and for every command in it.
-fn denied_by<'h>(host: &'h Host, command: &str, judgement: &Judgement) -> Option<&'h str> {
-    let inner = judgement.commands.iter().map(|found| {
-        let words = std::iter::once(found.program.as_str()).chain(found.arguments.iter().map(String::as_str));
-        words.collect::<Vec<_>>().join(" ")
-    });
-    let mut texts = std::iter::once(command.to_owned()).chain(inner);
-    texts.find_map(|text| host.denied_by(&text))
+fn judged(command: &str, cwd: &Path, host: &Host, policies: &[Arc<Compiled>]) -> Judgement {
+    let cwd = cwd.to_string_lossy();
+    host.judged(command, host.backend(), Some(&cwd), policies.iter().map(Arc::as_ref))
 }
 
 /// Why a call has no exit code.
@@ -167,6 +174,8 @@ enum Failed {
     Refused(#[from] Refused),
     #[error(transparent)]
     Environment(#[from] EnvironmentError),
+    #[error(transparent)]
+    Start(StartError),
     #[error("`workdir` `{0}` is not a directory of the workspace")]
     Workdir(PathBuf),
 }
@@ -190,6 +199,12 @@ async fn execute(call: &Call) -> Result<Done, Failed> {
         && !is_directory(&workspace, workdir).await
     {
         return Err(Failed::Workdir(workdir.clone()));
+    }
+    if let Some(background) = &request.background {
+        let cwd = request.workdir.clone().unwrap_or_else(|| call.cwd.clone());
+        return background::start(call, &workspace, request.command, cwd, background)
+            .await
+            .map_err(Failed::Start);
     }
     let mut collected = Collected::new();
     let finished = start(call, &workspace, &request, &mut collected).await?;

@@ -225,62 +225,7 @@ fn is_all(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::*;
-    use crate::base::vectors;
-
-    fn strings(value: &Value) -> Vec<String> {
-        value
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|item| item.as_str().unwrap().to_owned())
-            .collect()
-    }
-
-    /// The catalog of a case: static toolsets, or with its own added.
-    fn catalog(input: &Value) -> Catalog {
-        let mut catalog = Catalog::new([], []);
-        for (name, toolset) in input["define"].as_object().into_iter().flatten() {
-            let tools = strings(&toolset["tools"]).into_iter().collect();
-            catalog.define(
-                name,
-                Definition {
-                    includes: strings(&toolset["includes"]),
-                    ..Definition::of("", tools)
-                },
-            );
-        }
-        catalog
-    }
-
-    #[test]
-    fn agrees_with_the_recorded_cases() {
-        for case in vectors::cases("toolset_resolution") {
-            let catalog = catalog(&case.input);
-            let toolset = case.text("toolset");
-            let got = match case.text("op") {
-                "resolve" => json!(catalog.resolve(toolset)),
-                "is_valid" => json!(catalog.is_valid(toolset)),
-                "resolve_many" => {
-                    json!(catalog.resolve_many(strings(&case.input["toolsets"]).iter().map(String::as_str)))
-                }
-                "select" => {
-                    let enabled = case.input["enabled"]
-                        .as_array()
-                        .map(|_| strings(&case.input["enabled"]));
-                    json!(
-                        catalog
-                            .select(enabled.as_deref(), &strings(&case.input["disabled"]))
-                            .tools
-                    )
-                }
-                op => panic!("{}: unknown op {op}", case.id),
-            };
-            case.check(&got);
-        }
-    }
 
     #[test]
     fn registered_tools_join_their_toolset() {

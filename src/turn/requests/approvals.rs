@@ -11,6 +11,7 @@ use crate::model::record::SessionRecord;
 use crate::store::{Rows, Scope, StoreError};
 use crate::turn::commit::{self, Carried};
 use crate::turn::engine::Engine;
+use crate::turn::kin;
 
 impl Engine {
     /// Answers an approval. The first answer wins; giving the same one again is
@@ -29,7 +30,7 @@ impl Engine {
                 if let Some(earlier) = earlier(&mut rows).await? {
                     return Ok(Answered::Earlier(earlier));
                 }
-                let answered = answer_within(&mut rows, &engine, id, answer).await?;
+                let answered = Box::pin(answer_within(&mut rows, &engine, id, answer)).await?;
                 if let Answered::Now(approval, _) | Answered::Already(approval) = &answered {
                     rows.remember(approval).await?;
                 }
@@ -62,9 +63,13 @@ impl Engine {
         let scope = self.store().scope(tenant);
         let expired = scope.write("expire", move |mut rows| {
             Box::pin(async move {
-                let Some(session) = rows.lock_session_even_deleted(session).await? else {
+                let Some(seen) = rows.approval(id).await? else {
                     return Ok(None);
                 };
+                let Some(session) = lock_asker(&mut rows, &seen, true).await? else {
+                    return Ok(None);
+                };
+                // What counts is what stands under the lock.
                 let Some(approval) = rows.approval(id).await? else {
                     return Ok(None);
                 };
@@ -96,6 +101,20 @@ enum Answered {
     NotFound,
 }
 
+/// Locks the session that waits for the answer, with those that it works for.
+async fn lock_asker(
+    rows: &mut Rows<'_>,
+    approval: &Approval,
+    even_deleted: bool,
+) -> Result<Option<SessionRecord>, StoreError> {
+    let asker = approval.asker().session_id;
+    match (approval.origin.is_some(), even_deleted) {
+        (true, _) => kin::lock(rows, asker, even_deleted).await,
+        (false, true) => rows.lock_session_even_deleted(asker).await,
+        (false, false) => rows.lock_session(asker).await,
+    }
+}
+
 async fn answer_within(
     rows: &mut Rows<'_>,
     engine: &Engine,
@@ -105,14 +124,15 @@ async fn answer_within(
     let Some(seen) = rows.approval(id).await? else {
         return Ok(Answered::NotFound);
     };
-    let Some(session) = rows.lock_session(seen.session_id).await? else {
+    let Some(session) = lock_asker(rows, &seen, false).await? else {
         return Ok(Answered::NotFound);
     };
     // What counts is what stands under the lock.
     let Some(approval) = rows.approval(id).await? else {
         return Ok(Answered::NotFound);
     };
-    let Some(turn) = rows.turn(approval.session_id, approval.turn_id).await? else {
+    let asker = approval.asker();
+    let Some(turn) = rows.turn(asker.session_id, asker.turn_id).await? else {
         return Ok(Answered::NotFound);
     };
     if approval.status != ApprovalStatus::Pending {
@@ -140,7 +160,7 @@ async fn answer_within(
         return Ok(Answered::Refused(problem));
     }
     let state = commit::load(rows, session, turn).await?;
-    let decision = match accepted(engine, &state, &approval, answer) {
+    let decision = match accepted(rows, engine, &state, &approval, answer).await? {
         Ok(decision) => decision,
         Err(problem) => return Ok(Answered::Refused(problem)),
     };
@@ -160,7 +180,8 @@ async fn expire_within(
     session: SessionRecord,
     approval: &Approval,
 ) -> Result<Option<Carried>, StoreError> {
-    let Some(turn) = rows.turn(approval.session_id, approval.turn_id).await? else {
+    let asker = approval.asker();
+    let Some(turn) = rows.turn(asker.session_id, asker.turn_id).await? else {
         return Ok(None);
     };
     if turn.status.is_terminal() || turn.cancel_reason.is_some() {

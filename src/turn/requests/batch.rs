@@ -1,6 +1,8 @@
 //! Many answers at once: one transaction for all approvals of a session, each
 //! answer by the rules of a single one.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use super::answers::{accepted, is_same, resolved_problem};
@@ -9,9 +11,11 @@ use super::{AnswerRequest, EngineError, Verdict, earlier};
 use crate::model::approval::{Approval, ApprovalStatus};
 use crate::model::id::{ApprovalId, SessionId};
 use crate::model::problem::{Problem, ProblemCode};
+use crate::model::record::SessionRecord;
 use crate::store::{Rows, Scope, StoreError};
 use crate::turn::commit::{self, Carried};
 use crate::turn::engine::Engine;
+use crate::turn::kin;
 use crate::turn::state::State;
 use crate::turn::step::DecisionIn;
 
@@ -65,8 +69,8 @@ impl Engine {
         }
         match answered? {
             Answered::Done(outcomes, carried) => {
-                if let Some(carried) = carried {
-                    self.spawn_woken(scope.tenant(), *carried);
+                for carried in carried {
+                    self.spawn_woken(scope.tenant(), carried);
                 }
                 Ok(outcomes)
             }
@@ -78,7 +82,7 @@ impl Engine {
 }
 
 enum Answered {
-    Done(Vec<BatchOutcome>, Option<Box<Carried>>),
+    Done(Vec<BatchOutcome>, Vec<Carried>),
     /// The request was carried out before, or its key belongs to another.
     Earlier(EngineError),
     Refused(Problem),
@@ -100,19 +104,12 @@ async fn answer_all(
     let Some(session) = rows.lock_session(id).await? else {
         return Ok(Answered::NotFound);
     };
-    // Only a turn that has begun and not ended has approvals that wait.
-    let turn = match session.active_turn_id {
-        Some(active) => rows.turn(id, active).await?,
-        None => None,
-    };
-    let state = match turn {
-        Some(turn) => Some(commit::load(rows, session, turn).await?),
-        None => None,
-    };
-    let mut planned = state.clone();
+    let mut states = States::new();
+    states.extend(active(rows, session).await?.map(|state| (id, state)));
+    let mut planned = states.clone();
     let mut found = Vec::with_capacity(batch.answers.len());
     for (index, (approval, answer)) in batch.answers.into_iter().enumerate() {
-        match find(rows, engine, (id, &mut planned), approval, answer).await? {
+        match find(rows, engine, (id, &mut states, &mut planned), approval, answer).await? {
             Finding::Settled(Err(problem)) => {
                 let problem = at_index(*problem, index, approval);
                 if batch.atomic {
@@ -123,7 +120,23 @@ async fn answer_all(
             finding => found.push(finding),
         }
     }
-    carry_out(rows, engine, state, found).await
+    carry_out(rows, engine, states, found).await
+}
+
+/// The turns that wait for the answers: the session's own, and those of work that
+/// it delegated.
+type States = BTreeMap<SessionId, State>;
+
+/// Only a turn that has begun and not ended has approvals that wait.
+async fn active(rows: &mut Rows<'_>, session: SessionRecord) -> Result<Option<State>, StoreError> {
+    let turn = match session.active_turn_id {
+        Some(active) => rows.turn(session.session_id, active).await?,
+        None => None,
+    };
+    match turn {
+        Some(turn) => commit::load(rows, session, turn).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 /// Looks at one answer; `planned` is the record as the answers before it, once
@@ -131,7 +144,7 @@ async fn answer_all(
 async fn find(
     rows: &mut Rows<'_>,
     engine: &Engine,
-    (session, planned): (SessionId, &mut Option<State>),
+    (session, states, planned): (SessionId, &mut States, &mut States),
     id: ApprovalId,
     answer: AnswerRequest,
 ) -> Result<Finding, StoreError> {
@@ -144,13 +157,23 @@ async fn find(
         let detail = "there is no such approval in this session";
         return refused(Problem::new(ProblemCode::NotFound, detail));
     };
+    let asker = approval.asker();
+    if asker.session_id != session
+        && !states.contains_key(&asker.session_id)
+        && let Some(child) = kin::lock(rows, asker.session_id, false).await?
+        && let Some(state) = active(rows, child).await?
+    {
+        states.insert(asker.session_id, state.clone());
+        planned.insert(asker.session_id, state);
+    }
+    let planned = planned.get_mut(&asker.session_id);
     if approval.status != ApprovalStatus::Pending {
-        let Some(turn) = rows.turn(session, approval.turn_id).await? else {
+        let Some(turn) = rows.turn(asker.session_id, asker.turn_id).await? else {
             return refused(resolved_problem(&approval));
         };
         let record = match planned {
             Some(planned) => Some(planned.session.clone()),
-            None => rows.session_record(session).await?,
+            None => rows.session_record(asker.session_id).await?,
         };
         return match record {
             Some(record) if is_same(rows, engine, (&record, &turn), &approval, &answer).await? => {
@@ -173,7 +196,7 @@ async fn find(
     if let Some(problem) = not_theirs(rows, &approval, answer.choice) {
         return refused(problem);
     }
-    match accepted(engine, planned, &approval, answer) {
+    match accepted(rows, engine, planned, &approval, answer).await? {
         Ok(decision) => {
             let call = planned
                 .calls
@@ -192,23 +215,27 @@ async fn find(
 async fn carry_out(
     rows: &mut Rows<'_>,
     engine: &Engine,
-    state: Option<State>,
+    states: States,
     found: Vec<Finding>,
 ) -> Result<Answered, StoreError> {
-    let decisions: Vec<(ApprovalId, DecisionIn)> = found
-        .iter()
-        .filter_map(|finding| match finding {
-            Finding::Decides(approval, decision) => Some((approval.id, (**decision).clone())),
-            Finding::Settled(_) => None,
-        })
-        .collect();
-    let carried = match state.filter(|_| !decisions.is_empty()) {
-        Some(state) => {
+    let mut carried = Vec::new();
+    // A session's id is older than those of what works for it, so the root comes
+    // first and is as it was read.
+    for (session, state) in states {
+        let decisions: Vec<(ApprovalId, DecisionIn)> = found
+            .iter()
+            .filter_map(|finding| match finding {
+                Finding::Decides(approval, decision) if approval.asker().session_id == session => {
+                    Some((approval.id, (**decision).clone()))
+                }
+                Finding::Decides(..) | Finding::Settled(_) => None,
+            })
+            .collect();
+        if !decisions.is_empty() {
             let decide = |step: &mut crate::turn::step::Step<'_>| step.decide_all(decisions);
-            Some(commit::carry_out(rows, engine, state, None, decide).await?)
+            carried.push(commit::carry_out(rows, engine, state, None, decide).await?);
         }
-        None => None,
-    };
+    }
     let now = |approval: Approval| {
         let all = carried.iter().flat_map(|carried| &carried.state.approvals);
         all.into_iter()
@@ -222,7 +249,7 @@ async fn carry_out(
         Finding::Decides(approval, _) => Ok(now(*approval)),
     });
     let outcomes = outcomes.collect();
-    Ok(Answered::Done(outcomes, carried.map(Box::new)))
+    Ok(Answered::Done(outcomes, carried))
 }
 
 /// The problem of one answer, told in terms of the whole request.

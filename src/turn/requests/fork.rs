@@ -123,6 +123,7 @@ fn forked_row(
         environment: record.environment,
         approvals: record.approvals,
         sampling: *record.sampling,
+        tools: record.tools,
         metadata: fork.metadata.unwrap_or(seen.metadata),
     };
     let mut row = engine.new_row(record.tenant_id, id, new)?;

@@ -124,6 +124,7 @@ fn call_record(
         arguments: call.parsed,
         edited: call.edited,
         effect: call.effect,
+        execution: call.execution,
         segment: call.segment,
         parallel: call.parallel,
         status: call.status,

@@ -11,13 +11,17 @@ mod budgets;
 mod conditions;
 mod fork;
 mod import;
+mod questions;
 mod queue;
 mod responses;
 mod sessions;
 mod steer;
 mod supersede;
+mod tool_results;
 mod turns;
 mod whither;
+
+pub(in crate::turn) use turns::stop;
 
 pub use batch::{BatchOutcome, BatchRequest};
 pub use fork::{ForkPoint, ForkSession};
@@ -28,6 +32,7 @@ use super::commit::Carried;
 use super::engine::Engine;
 use super::state::State;
 use crate::model::approval::Choice;
+use crate::model::client_tool::ClientTool;
 use crate::model::grant::GrantLimits;
 use crate::model::id::TenantId;
 use crate::model::message::Part;
@@ -63,6 +68,7 @@ pub struct CreateSession {
     pub environment: EnvironmentSpec,
     pub approvals: ApprovalPolicy,
     pub sampling: Sampling,
+    pub tools: Vec<ClientTool>,
     pub metadata: Metadata,
 }
 
@@ -126,18 +132,12 @@ pub async fn earlier(rows: &mut Rows<'_>) -> Result<Option<EngineError>, StoreEr
 impl Engine {
     /// Runs what a transaction of this process has just claimed.
     pub(super) fn spawn_own(&self, tenant: TenantId, mut carried: Carried) {
-        carried.wake(self);
-        if let Some(promoted) = carried.promoted.take() {
-            self.spawn_if_ours(tenant, promoted);
-        }
+        self.spawn_others(tenant, &mut carried);
         self.spawn_if_ours(tenant, carried.state);
     }
 
     pub(super) fn spawn_promoted(&self, tenant: TenantId, mut carried: Carried) {
-        carried.wake(self);
-        if let Some(promoted) = carried.promoted.take() {
-            self.spawn_if_ours(tenant, promoted);
-        }
+        self.spawn_others(tenant, &mut carried);
     }
 
     /// After a decision: the turn may have been woken by it, or its owner is
@@ -151,7 +151,15 @@ impl Engine {
         }
     }
 
-    fn spawn_if_ours(&self, tenant: TenantId, state: State) {
+    fn spawn_others(&self, tenant: TenantId, carried: &mut Carried) {
+        carried.wake(self);
+        let others = carried.promoted.take().into_iter().chain(carried.kin.drain(..));
+        for other in others {
+            self.spawn_if_ours(tenant, other);
+        }
+    }
+
+    pub(super) fn spawn_if_ours(&self, tenant: TenantId, state: State) {
         if state.turn.status == TurnStatus::Running && state.turn.owner == Some(self.process()) {
             self.spawn(tenant, state);
         }

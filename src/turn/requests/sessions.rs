@@ -7,10 +7,11 @@ use serde_json::json;
 use super::CreateSession;
 use super::adopt::History;
 use super::conditions::forbid_session;
-use super::turns::stop;
+use super::turns::{is_child, stop};
 use super::{EngineError, Verdict, earlier};
 use crate::base::Timestamp;
 use crate::model::audit::{AuditAction, Audited};
+use crate::model::client_tool::ClientTool;
 use crate::model::event::EventType;
 use crate::model::id::{SessionId, TenantId};
 use crate::model::problem::{Problem, ProblemCode};
@@ -71,6 +72,7 @@ impl Engine {
             environment: new.environment.clone(),
             approvals: new.approvals.clone(),
             sampling: Box::new(new.sampling.clone()),
+            tools: new.tools.clone(),
             status: SessionStatus::Idle,
             head_seq: 0,
             next_position: 0,
@@ -78,8 +80,10 @@ impl Engine {
             usage: Usage::default(),
             todo: "[]".to_owned(),
             seen_files: String::new(),
+            memory_block: None,
             cwd,
             node_id: None,
+            lineage: None,
             deleted_at: None,
         })
     }
@@ -90,7 +94,20 @@ impl Engine {
         let tools = self
             .session_tools(session, None)
             .map_err(|unknown| refused_toolset(&unknown.to_string()))?;
+        self.are_free(&session.tools)?;
         is_choice_of(&tools, &session.sampling)
+    }
+
+    /// A tool of the client never takes the name of one of the server.
+    pub(super) fn are_free(&self, tools: &[ClientTool]) -> Verdict<()> {
+        let taken = |tool: &ClientTool| self.registry().get(tool.name()).is_some();
+        let Some(place) = tools.iter().position(taken) else {
+            return Ok(());
+        };
+        let detail = "a tool of the server has this name";
+        let pointer = format!("/tools/{place}/function/name");
+        let problem = Problem::new(ProblemCode::InvalidRequest, format!("`{pointer}`: {detail}"));
+        Err(EngineError::Refused(problem.with_field(pointer, detail)))
     }
 
     /// The directory that a session begins in, from its path in the workspace.
@@ -124,6 +141,9 @@ impl Engine {
                 if let Some(toolsets) = &patch.toolsets {
                     record.toolsets.clone_from(toolsets);
                 }
+                if let Some(tools) = &patch.tools {
+                    record.tools.clone_from(tools);
+                }
                 *record.sampling = patch.sampling.clone().applied(&record.sampling);
                 if let Err(refused) = engine.fits(&record) {
                     return Ok(Err(refused));
@@ -145,7 +165,7 @@ impl Engine {
                 let by_itself = visible_state(&seen, now);
                 let state = json!({"title": patch.title, "external_id": patch.external_id, "model": patch.model,
                     "instructions": patch.instructions, "preset": patch.preset, "toolsets": patch.toolsets,
-                    "approvals": patch.approvals, "metadata": patch.metadata});
+                    "approvals": patch.approvals, "tools": patch.tools, "metadata": patch.metadata});
                 let mut state = merged(changed_only(state), by_itself);
                 if patch.sampling != SamplingChanges::default() {
                     state = merged(state, json!(record.sampling));
@@ -177,6 +197,9 @@ impl Engine {
                 let Some(session) = rows.lock_session(id).await? else {
                     return Ok(Err(EngineError::NotFound("session")));
                 };
+                if session.lineage.is_some() {
+                    return Ok(Err(is_child()));
+                }
                 // What goes with it is more than its settings.
                 if let Some(refused) = forbid_session(&mut rows, id, Part::Whole).await? {
                     return Ok(Err(refused));
@@ -188,6 +211,7 @@ impl Engine {
                 rows.audit(&[deleted], now).await?;
                 let session = drop_queue(&mut rows, &engine, session).await?;
                 rows.hide_session(id, now).await?;
+                rows.hide_descendants(id, now).await?;
                 let Some(active) = session.active_turn_id else {
                     return Ok(Ok(()));
                 };
@@ -298,7 +322,7 @@ pub(super) fn taken() -> EngineError {
 /// Whether the tool that the model has to call is one of these.
 pub(super) fn is_choice_of(tools: &SessionTools, sampling: &Sampling) -> Verdict<()> {
     match sampling.named_tool() {
-        Some(name) if tools.get(name).is_none() => {
+        Some(name) if !tools.has(name) => {
             let detail = format!("`{name}` is not among the session's tools");
             let problem = Problem::new(
                 ProblemCode::InvalidRequest,

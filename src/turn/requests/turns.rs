@@ -12,11 +12,13 @@ use crate::model::approval::ApprovalStatus;
 use crate::model::id::{ApprovalId, SessionId, TenantId, TurnId};
 use crate::model::problem::{Problem, ProblemCode};
 use crate::model::record::{SessionRecord, TurnRecord};
+use crate::model::session::RequiredAction;
 use crate::model::turn::{CancelReason, OnBusy, StopReason, Turn, TurnStatus};
 use crate::store::{Rows, Scope, StoreError};
 use crate::turn::admission::{Slot, admit};
 use crate::turn::commit::{self, Carried};
 use crate::turn::engine::Engine;
+use crate::turn::kin;
 use crate::turn::next::Outcome;
 use crate::turn::state::State;
 
@@ -65,6 +67,12 @@ impl Engine {
                 if let Some(refused) = place.refused(session.active_turn_id) {
                     return Ok(Err(refused));
                 }
+                if session.lineage.is_some() {
+                    return Ok(Err(is_child()));
+                }
+                if let Err(refused) = engine.are_free(&turn.options.tools) {
+                    return Ok(Err(refused));
+                }
                 *turn.options.sampling = std::mem::take(&mut *turn.options.sampling).or(&session.sampling);
                 if let Err(refused) = is_choice_of(&engine.scene(&session, &turn).tools, &turn.options.sampling) {
                     return Ok(Err(refused));
@@ -86,7 +94,11 @@ impl Engine {
                         Err(full) => return Ok(Err(EngineError::Refused(full))),
                     },
                 };
-                let state = State::fresh(session, turn);
+                // Behind no active turn nothing waits.
+                let state = State {
+                    queue_is_empty: true,
+                    ..State::fresh(session, turn)
+                };
                 let carried =
                     commit::carry_out_callless(&mut rows, &engine, state, None, |step| step.begin_new()).await?;
                 rows.remember(&id).await?;
@@ -148,7 +160,7 @@ impl Engine {
                 if let Some(earlier) = earlier(&mut rows).await? {
                     return Ok(Err(earlier));
                 }
-                let Some(record) = rows.lock_session(session).await? else {
+                let Some(record) = kin::lock(&mut rows, session, false).await? else {
                     return Ok(Err(EngineError::NotFound("turn")));
                 };
                 let Some(turn) = rows.turn(session, turn).await? else {
@@ -191,7 +203,7 @@ impl Engine {
         let scope = self.store().scope(tenant);
         let taken = scope.write("takeover", move |mut rows| {
             Box::pin(async move {
-                let Some(record) = rows.lock_session_even_deleted(session).await? else {
+                let Some(record) = kin::lock(&mut rows, session, true).await? else {
                     return Ok(None);
                 };
                 let Some(turn) = rows.turn(session, turn).await? else {
@@ -277,7 +289,7 @@ async fn behind(
     let reason = match on_busy {
         OnBusy::Interrupt => CancelReason::Interrupted,
         OnBusy::Rollback => CancelReason::RolledBack,
-        OnBusy::Steer => return steer(rows, engine, session, active, turn).await,
+        OnBusy::Steer => return Box::pin(steer(rows, engine, session, active, turn)).await,
         OnBusy::Reject | OnBusy::Enqueue => return enqueue(rows, engine, session, turn).await.map(Ok),
     };
     // What takes the place of a parked turn begins at once.
@@ -311,6 +323,13 @@ pub(super) async fn enqueue(
     let state = State::fresh(session, turn);
     let carried = commit::carry_out_callless(rows, engine, state, None, |step| step.enqueue()).await?;
     Ok(Made::of(carried, false))
+}
+
+/// Delegated work takes its orders from what delegated it.
+pub(super) fn is_child() -> EngineError {
+    let detail = "the session does delegated work: it takes no turns of its own and goes with the session at its root, \
+        which `lineage` names";
+    EngineError::Refused(Problem::new(ProblemCode::SessionIsChild, detail))
 }
 
 /// What becomes of a turn without an owner.
@@ -352,13 +371,19 @@ async fn busy(
                 .approvals(Some(session.session_id), Some(ApprovalStatus::Pending), None, 200)
                 .await?;
             let ids: Vec<ApprovalId> = pending.iter().map(|approval| approval.id).collect();
-            let detail = if ids.is_empty() {
+            let own = session.session_id;
+            let waits = rows.required_actions(own, own).await?;
+            let waits: Vec<RequiredAction> = waits.into_iter().map(|(_, action)| action).collect();
+            let detail = if ids.is_empty() && !waits.is_empty() {
+                "a turn of this session waits: give what `required_actions` in `context` names, cancel the turn, or \
+                 send `on_busy: enqueue`"
+            } else if ids.is_empty() {
                 "a turn of this session is running: wait for it, cancel it, or send `on_busy: enqueue`"
             } else {
                 "a turn of this session waits for approvals: a message is no decision; answer each at \
                  POST /v1/approvals/{id}/decision, cancel the turn, or send `on_busy: enqueue`"
             };
-            let context = json!({"turn_id": active, "pending_approval_ids": ids});
+            let context = json!({"turn_id": active, "pending_approval_ids": ids, "required_actions": waits});
             Ok(Some(
                 Problem::new(ProblemCode::SessionBusy, detail).with_context(context),
             ))
@@ -367,7 +392,7 @@ async fn busy(
 }
 
 /// Cancels one turn under the lock, as its status allows.
-pub(super) async fn stop(
+pub(in crate::turn) async fn stop(
     rows: &mut Rows<'_>,
     engine: &Engine,
     session: SessionRecord,
@@ -404,6 +429,7 @@ pub(super) async fn stop(
             Ok(Carried {
                 state,
                 promoted: None,
+                kin: Vec::new(),
                 first_seq: head,
                 due: false,
             })
@@ -413,6 +439,7 @@ pub(super) async fn stop(
             Ok(Carried {
                 state,
                 promoted: None,
+                kin: Vec::new(),
                 first_seq: head,
                 due: false,
             })

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Step;
-use crate::model::call::{CallStatus, Effect, Footprint};
+use crate::model::call::{CallStatus, Effect, Execution, Footprint};
 use crate::model::event::EventType;
 use crate::model::id::MessageId;
 use crate::model::message::FinishReason;
@@ -134,7 +134,7 @@ impl Step<'_> {
             name_repair::repair(&call.name, &known)
         };
         let name = name.unwrap_or(call.name.as_str()).to_owned();
-        let Some(tool) = self.world.tools.get(&name) else {
+        let Some(parameters) = self.world.tools.parameters(&name) else {
             let error = unknown_tool(&call.name, &known);
             return Planned {
                 call,
@@ -146,8 +146,8 @@ impl Step<'_> {
         };
         match arguments::parse(&call.arguments) {
             Ok(parsed) => {
-                let arguments = coerce::coerce(&tool.parameters(), parsed);
-                let error = missing_argument(&tool.parameters(), &arguments);
+                let arguments = coerce::coerce(&parameters, parsed);
+                let error = missing_argument(&parameters, &arguments);
                 Planned {
                     call,
                     name,
@@ -191,11 +191,11 @@ impl Step<'_> {
         let call_id = self.world.id();
         errors.extend(planned.error.map(|error| (call_id, error)));
         let arguments = Value::Object(planned.arguments);
-        let effect = self
-            .world
-            .tools
-            .get(&planned.name)
-            .map_or(Effect::Read, |tool| tool.effect(&arguments));
+        let (effect, execution) = match self.world.tools.get(&planned.name) {
+            Some(tool) => (tool.effect(&arguments), tool.execution()),
+            None if self.world.tools.client(&planned.name).is_some() => (Effect::Write, Execution::Client),
+            None => (Effect::Read, Execution::Server),
+        };
         CallRecord {
             call_id,
             turn_id: self.state.turn.turn_id,
@@ -208,6 +208,7 @@ impl Step<'_> {
             arguments,
             edited: None,
             effect,
+            execution,
             segment: slot.segment,
             parallel: slot.parallel,
             status: CallStatus::Proposed,

@@ -4,10 +4,12 @@ use serde_json::json;
 
 use super::Step;
 use crate::model::event::EventType;
+use crate::model::memory::Target;
 use crate::model::message::{Part, Role};
 use crate::model::record::MessageRecord;
 use crate::model::session::Metadata;
 use crate::model::turn::TurnStatus;
+use crate::tool::memory_entries;
 
 impl Step<'_> {
     /// The turn is new and starts at once.
@@ -47,6 +49,7 @@ impl Step<'_> {
             // lies outside the workspace and counts for nothing.
             self.state.session.node_id = Some(self.world.node);
         }
+        self.recall();
         let turn = &mut self.state.turn;
         turn.status = TurnStatus::Running;
         turn.owner = self.world.owner;
@@ -58,6 +61,21 @@ impl Step<'_> {
         self.writes.events.push(started);
         self.push_input(input, false);
         self.settle();
+    }
+
+    /// The prompt shows the memory as it is at the session's first turn, so that
+    /// what a model server keeps of its beginning stays of use.
+    fn recall(&mut self) {
+        if self.state.session.memory_block.is_some() || self.world.tools.get("memory").is_none() {
+            return;
+        }
+        let blocks = Target::ALL.into_iter().filter_map(|target| {
+            let limit = self.world.rules.memory.of(target);
+            memory_entries::block(target, self.state.memories.of(target), limit)
+        });
+        let block = blocks.collect::<Vec<_>>().join("\n\n");
+        self.state.session.memory_block = Some(block.clone());
+        self.writes.memory_block = Some(block);
     }
 
     /// A user's words in the next place of the transcript.

@@ -8,7 +8,7 @@ use crate::model::approval::{Approval, ApprovalKind, ApprovalStatus, Choice, OnA
 use crate::model::budget::{Budget, BudgetGrant, BudgetQuestion, BudgetUnit, Exceeded, Spender};
 use crate::model::event::{BudgetData, EventType};
 use crate::model::message::FinishReason;
-use crate::model::turn::{StopReason, Usage};
+use crate::model::turn::StopReason;
 use crate::model::usage::{NANOS, Spent, UsageRecord};
 use crate::turn::next::Outcome;
 
@@ -18,14 +18,7 @@ const SUBJECT: &str = "budget";
 impl Step<'_> {
     /// Counts a model call, whatever became of its answer.
     pub fn spend(&mut self, spent: Spent) {
-        let usage = Usage {
-            input_tokens: spent.tokens.input,
-            output_tokens: spent.tokens.output,
-            cached_input_tokens: spent.tokens.cached_input,
-            reasoning_tokens: spent.tokens.reasoning,
-            steps: 1,
-            cost_nanos: spent.cost_nanos,
-        };
+        let usage = spent.usage();
         let turn = &mut self.state.turn;
         turn.usage.add(&usage);
         turn.progress.foreseen = spent.foreseen;
@@ -85,10 +78,12 @@ impl Step<'_> {
         let title = title(&exceeded);
         let arguments = json!(BudgetQuestion { budgets: exceeded });
         let backend = self.state.session.environment.backend.clone();
+        let (at, origin) = self.asking();
         let approval = Approval {
             id: self.world.id(),
-            session_id: self.state.session.session_id,
-            turn_id: self.state.turn.turn_id,
+            session_id: at.session_id,
+            turn_id: at.turn_id,
+            origin,
             tool_call_id: None,
             batch_id: None,
             index: 0,

@@ -9,7 +9,7 @@ use crate::model::call::CallStatus;
 use crate::model::event::EventType;
 use crate::model::id::{CallId, MessageId};
 use crate::model::message::{FinishReason, Part, Role};
-use crate::model::record::MessageRecord;
+use crate::model::record::{CallRecord, MessageRecord};
 use crate::model::turn::{StopReason, TurnStatus};
 use crate::tool::Done;
 use crate::turn::next::Outcome;
@@ -59,6 +59,7 @@ impl Step<'_> {
             approval.status = ApprovalStatus::Cancelled;
             self.replace(&approval, EventType::ApprovalCancelled);
         }
+        self.cancel_questions();
         self.stop_counting();
         self.tell_usage();
         self.terminal(outcome);
@@ -91,20 +92,23 @@ impl Step<'_> {
     /// The transcript stays valid: a call that never ran, or whose result never
     /// came, gets a result that says so.
     fn close_open_calls(&mut self, ending: TurnStatus) {
-        let open: Vec<(CallId, CallStatus)> = self
-            .state
-            .calls
-            .iter()
-            .filter(|call| !call.status.is_settled())
-            .map(|call| (call.call_id, call.status))
-            .collect();
-        for (id, status) in open {
+        let calls = self.state.calls.iter();
+        let open: Vec<CallRecord> = calls.filter(|call| !call.status.is_settled()).cloned().collect();
+        for call in open {
+            let (id, status) = (call.call_id, call.status);
             let why = match ending {
                 TurnStatus::Cancelled => "the turn was cancelled",
                 TurnStatus::Interrupted | TurnStatus::RolledBack => "a new message interrupted the turn",
                 _ => "the turn ended",
             };
-            if status == CallStatus::Running || self.may_have_run(id) {
+            self.orphan(id);
+            if let Some((status, text)) = self.unreturned(&call, ending, why) {
+                let kind = match status {
+                    CallStatus::Unknown => EventType::ToolCallUnknown,
+                    _ => EventType::ToolCallCancelled,
+                };
+                self.settle_call(id, status, kind, text);
+            } else if status == CallStatus::Running || self.may_have_run(id) {
                 let text =
                     format!("[No result: {why} while the call ran. Its effect is unknown: it may have happened.]");
                 self.settle_call(id, CallStatus::Unknown, EventType::ToolCallUnknown, text);

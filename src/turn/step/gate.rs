@@ -12,6 +12,7 @@ use crate::model::call::CallStatus;
 use crate::model::event::EventType;
 use crate::model::grant::{Asked, Grant, GrantUse};
 use crate::model::id::{CallId, GrantId};
+use crate::model::lineage::Ancestor;
 use crate::model::record::{ApprovalUpdate, CallRecord};
 use crate::model::session::ApprovalMode;
 use crate::tool::Judged;
@@ -86,6 +87,14 @@ impl Step<'_> {
     }
 
     fn run(&mut self, id: CallId) {
+        let call = self.state.call(id);
+        match call.and_then(|call| self.waits_for(call)) {
+            None => {}
+            Some(Ok(park)) => return self.hand_over(id, park),
+            Some(Err(text)) => {
+                return self.settle_call(id, CallStatus::Failed, EventType::ToolCallCompleted, text);
+            }
+        }
         self.mark(id, CallStatus::Running);
         self.push_call_event(EventType::ToolCallStarted, id);
     }
@@ -94,6 +103,10 @@ impl Step<'_> {
         let Some(call) = self.state.call(id) else {
             return Gate::denied(refusal("the call is unknown", None));
         };
+        // What the client does is its own business.
+        if self.world.tools.client(&call.name).is_some() {
+            return Gate::Run;
+        }
         // Offered to this turn or not: what the model calls is checked, not what
         // it was told.
         let Some(tool) = self.world.tools.get(&call.name) else {
@@ -208,10 +221,12 @@ impl Step<'_> {
         let offered = choices
             .into_iter()
             .filter(|choice| *choice != Choice::Always || rules.allow_permanent);
+        let (at, origin) = self.asking();
         Approval {
             id: self.world.id(),
-            session_id: self.state.session.session_id,
-            turn_id: self.state.turn.turn_id,
+            session_id: at.session_id,
+            turn_id: at.turn_id,
+            origin,
             tool_call_id: Some(call.call_id),
             batch_id: Some(call.message_id),
             index: call.batch_index,
@@ -234,10 +249,28 @@ impl Step<'_> {
         }
     }
 
+    /// Where a person is asked: at the root of all work. With who asks, if that is
+    /// not the root itself.
+    pub(super) fn asking(&self) -> (Ancestor, Option<Ancestor>) {
+        let own = Ancestor {
+            session_id: self.state.session.session_id,
+            turn_id: self.state.turn.turn_id,
+        };
+        let lineage = self.state.session.lineage.as_ref();
+        match lineage.and_then(|lineage| lineage.root()) {
+            Some(root) => (root, Some(own)),
+            None => (own, None),
+        }
+    }
+
     /// Until when somebody may answer what is asked now.
     pub(super) fn expiry(&self) -> Option<Timestamp> {
-        let timeout = self.world.rules.approval_timeout_ms;
-        (timeout != 0).then(|| Timestamp(self.world.now.0.saturating_add(timeout)))
+        self.until(self.world.rules.approval_timeout_ms)
+    }
+
+    /// The instant after so many milliseconds; 0 is never.
+    pub(super) fn until(&self, timeout_ms: i64) -> Option<Timestamp> {
+        (timeout_ms != 0).then(|| Timestamp(self.world.now.0.saturating_add(timeout_ms)))
     }
 
     /// Asks a person about a call, and lets it wait.

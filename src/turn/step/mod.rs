@@ -10,9 +10,11 @@ mod answer;
 mod begin;
 mod budget;
 mod decide;
+mod delegate;
 mod edit;
 mod finish;
 mod gate;
+mod park;
 mod recover;
 mod results;
 mod steer;
@@ -26,6 +28,7 @@ pub use decide::DecisionIn;
 pub use edit::Edit;
 pub use finish::Partial;
 pub use gate::is_listed;
+pub use park::ClientResult;
 
 use serde_json::json;
 
@@ -36,7 +39,7 @@ use crate::model::call::CallStatus;
 use crate::model::event::EventType;
 use crate::model::id::CallId;
 use crate::model::record::{NewEvent, Writes};
-use crate::model::session::{RequiredAction, SessionStatus};
+use crate::model::session::SessionStatus;
 use crate::model::turn::TurnStatus;
 
 pub struct Step<'a> {
@@ -47,6 +50,8 @@ pub struct Step<'a> {
     told: SessionStatus,
     /// The turn's row is written back at the end.
     touched: bool,
+    /// Why a parked turn goes on, as its event says.
+    woken_by: &'static str,
 }
 
 impl<'a> Step<'a> {
@@ -58,6 +63,7 @@ impl<'a> Step<'a> {
             world,
             told,
             touched: false,
+            woken_by: "decided",
         }
     }
 
@@ -103,7 +109,7 @@ impl<'a> Step<'a> {
             turn.epoch += 1;
             turn.active_since = Some(self.world.now);
             let place = self.first_start();
-            let event = self.turn_event(EventType::TurnResumed, json!({"reason": "decided"}));
+            let event = self.turn_event(EventType::TurnResumed, json!({"reason": self.woken_by}));
             self.writes.events.insert(place, event);
         }
     }
@@ -139,13 +145,11 @@ impl<'a> Step<'a> {
     /// Tells clients when the session's status changed.
     pub fn tell_session(&mut self) {
         let active = !self.state.turn.status.is_terminal();
+        let pends = self.state.pending().next().is_some()
+            || self.state.pending_questions().next().is_some()
+            || self.state.with_client().next().is_some();
         let session = &mut self.state.session;
         session.active_turn_id = active.then_some(self.state.turn.turn_id);
-        let pends = self
-            .state
-            .approvals
-            .iter()
-            .any(|approval| approval.status == crate::model::approval::ApprovalStatus::Pending);
         session.status = match (active, pends) {
             (false, _) => SessionStatus::Idle,
             (true, true) => SessionStatus::RequiresAction,
@@ -161,18 +165,7 @@ impl<'a> Step<'a> {
     /// A session's event with the state that changes by itself.
     fn session_event(&self, kind: EventType) -> NewEvent {
         let session = &self.state.session;
-        let actions: Vec<_> = self
-            .state
-            .pending()
-            .map(|approval| {
-                RequiredAction::approval(
-                    approval.id,
-                    approval.turn_id,
-                    approval.title.clone(),
-                    approval.expires_at,
-                )
-            })
-            .collect();
+        let actions = self.state.required_actions();
         let state = json!({"status": session.status, "required_actions": actions,
             "active_turn_id": session.active_turn_id, "usage": session.usage, "updated_at": self.world.now});
         NewEvent {

@@ -11,6 +11,7 @@ use crate::model::message::{Part, Role};
 use crate::model::record::MessageRecord;
 use crate::tool::Done;
 use crate::tool::file_views::{self, FileNews};
+use crate::tool::memory_entries;
 
 impl Step<'_> {
     /// Stores what calls gave back, and goes on.
@@ -30,7 +31,7 @@ impl Step<'_> {
     }
 
     /// Stores results without asking what comes next: the turn is ending.
-    pub(super) fn take_result(&mut self, id: CallId, done: Done) {
+    pub(super) fn take_result(&mut self, id: CallId, mut done: Done) {
         if self
             .state
             .call(id)
@@ -47,6 +48,9 @@ impl Step<'_> {
             call.exit_code = done.exit_code;
         }
         self.saw_files(id, &done.writes.files);
+        if let Some(change) = done.writes.memory.take() {
+            (done.result, done.failed) = self.remember(&change);
+        }
         let (status, kind) = match (done.survived, done.cancelled, done.failed) {
             (true, ..) => (CallStatus::Unknown, EventType::ToolCallUnknown),
             (false, true, _) => (CallStatus::Cancelled, EventType::ToolCallCancelled),
@@ -59,6 +63,30 @@ impl Step<'_> {
             let event = self.event(EventType::TodoUpdated, json!({"todos": todos}));
             self.writes.events.push(event);
             self.state.session.todo = todo;
+        }
+    }
+
+    /// Makes a change of the memory under its lock: two sessions of a user that
+    /// change it at once follow one another. Answers what the model is told.
+    fn remember(&mut self, change: &memory_entries::Change) -> (String, bool) {
+        let (target, limit) = (change.target, self.world.rules.memory.of(change.target));
+        let before = self.state.memories.of(target).to_vec();
+        match memory_entries::after(&before, &change.operations, limit) {
+            Ok(after) => {
+                if before != after {
+                    let event = self.event(EventType::MemoryUpdated, json!({"target": target, "entries": after}));
+                    self.writes.events.push(event);
+                    self.writes.memories.push((target, after.clone()));
+                    self.state.memories.set(target, after.clone());
+                }
+                (memory_entries::told(target, &before, &after, limit).to_string(), false)
+            }
+            Err(refusal) => {
+                let overflows = &mut self.state.turn.progress.memory_overflows;
+                *overflows += u32::from(matches!(refusal, memory_entries::Refusal::OverLimit { .. }));
+                let told = memory_entries::refused(&refusal, &before, limit, *overflows);
+                (told.to_string(), true)
+            }
         }
     }
 

@@ -6,6 +6,7 @@ mod budgets;
 mod cases;
 mod edits;
 mod next;
+mod parked;
 mod properties;
 
 use std::collections::HashMap;
@@ -103,6 +104,7 @@ impl Tool for Fake {
             description: key.to_owned(),
             severity: Severity::High,
             span: Span { start: 0, end: 0 },
+            argv: Vec::new(),
         };
         if arguments["never"] == true {
             return Judged::Deny {
@@ -154,7 +156,11 @@ impl Game {
             turn: turn(&clock),
             calls: Vec::new(),
             approvals: Vec::new(),
+            risen: Vec::new(),
+            questions: Vec::new(),
             budgets: Vec::new(),
+            queue_is_empty: false,
+            memories: crate::model::memory::Memories::default(),
         };
         let mut game = Self {
             bench: Bench::new().await,
@@ -183,6 +189,7 @@ impl Game {
             host: &self.bench.host,
             workspace: "/data/work".into(),
             grants: &self.grants,
+            policies: &[],
             rules: &self.rules,
         };
         let mut step = Step::new(&world, self.state.clone());
@@ -262,10 +269,11 @@ impl Game {
                 .state
                 .pending()
                 .any(|approval| approval.tool_call_id == Some(call.call_id));
+            let waits = waits || call.is_handed_over();
             assert_eq!(waits, call.status == CallStatus::Waiting, "{call:?}");
         }
         let runs = calls.iter().any(|call| call.status == CallStatus::Running);
-        let pends = self.state.pending().next().is_some();
+        let pends = !self.state.required_actions().is_empty();
         match turn.status {
             TurnStatus::Waiting => assert!(pends && !runs && turn.owner.is_none()),
             // Begun or woken while draining: for another process.
@@ -382,15 +390,25 @@ fn done(text: &str) -> Done {
 
 fn rules() -> Rules {
     Rules {
+        delegation: crate::turn::delegation::Delegation {
+            max_children: 3,
+            max_depth: 1,
+            orchestrators: true,
+            max_steps: 50,
+            timeout: None,
+            model: None,
+        },
         max_steps: 90,
         mode: ApprovalMode::Manual,
         on_ask: OnAsk::Wait,
+        clarify_timeout_ms: 0,
         approval_timeout_ms: 0,
         on_expiry: OnExpiry::Deny,
         recovery: Recovery::Tell,
         allow_permanent: true,
         allowlist: Vec::new(),
         budgets: Budgets::default(),
+        memory: crate::model::memory::Limits { memory: 100, user: 100 },
     }
 }
 
@@ -406,6 +424,7 @@ fn session(clock: &Clock) -> SessionRecord {
         environment: EnvironmentSpec::default(),
         approvals: ApprovalPolicy::default(),
         sampling: Box::default(),
+        tools: Vec::new(),
         status: SessionStatus::Idle,
         head_seq: 0,
         next_position: 0,
@@ -413,8 +432,10 @@ fn session(clock: &Clock) -> SessionRecord {
         usage: Usage::default(),
         todo: "[]".to_owned(),
         seen_files: String::new(),
+        memory_block: None,
         cwd: None,
         node_id: None,
+        lineage: None,
         deleted_at: None,
     }
 }

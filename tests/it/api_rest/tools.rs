@@ -66,7 +66,7 @@ fn fc_076_a_keys_ceiling_holds_for_what_is_offered_and_for_what_runs() {
         let (narrow, wide) = (web.with_key(ceiling).await, web.owner().await);
         let mut talk = Talk::new(&web, &narrow, &json!({})).await;
         let tools = narrow.get(&talk.path("/tools")).await.expect(200);
-        assert_eq!(names(&tools["offered"]), ["read_file"]);
+        assert_eq!(names(&tools["offered"]), ["read_file", "search_files"]);
         let absent = tools["absent"].as_array().unwrap().iter();
         let terminal = absent.into_iter().find(|tool| tool["name"] == "terminal").unwrap();
         assert_eq!(terminal["reason"], "not permitted by the API key");

@@ -150,6 +150,7 @@ pub fn new_session() -> CreateSession {
         environment: EnvironmentSpec::default(),
         approvals: ApprovalPolicy::default(),
         sampling: Default::default(),
+        tools: Vec::new(),
         metadata: Default::default(),
     }
 }

@@ -1,0 +1,34 @@
+//! `delegation`: children that do tasks for a session.
+
+use std::time::Duration;
+
+use super::original;
+use super::section::Section;
+
+#[derive(Clone, Debug)]
+pub struct Delegation {
+    /// Tasks of one call.
+    pub max_concurrent_children: usize,
+    pub max_spawn_depth: usize,
+    pub orchestrator_enabled: bool,
+    /// Model calls of a child.
+    pub max_iterations: u32,
+    pub child_timeout: Option<Duration>,
+    pub model: Option<String>,
+}
+
+impl Delegation {
+    pub(super) fn read(section: &mut Section<'_>) -> Self {
+        section.ignore(original::DELEGATION);
+        Self {
+            max_concurrent_children: section.number("max_concurrent_children", 3, 1..=64),
+            max_spawn_depth: section.number("max_spawn_depth", 1, 1..=8),
+            orchestrator_enabled: section.flag("orchestrator_enabled", true),
+            max_iterations: section.number("max_iterations", 50, 1..=10_000),
+            child_timeout: Some(section.seconds("child_timeout_seconds", 0, 0..=604_800))
+                .filter(|timeout| !timeout.is_zero())
+                .map(|timeout| timeout.max(Duration::from_secs(30))),
+            model: section.optional_text("model"),
+        }
+    }
+}

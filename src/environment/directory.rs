@@ -1,0 +1,109 @@
+//! A directory held open, for looking at a whole tree: what is beneath it is
+//! reached from it and by no link, so nothing that a command does meanwhile leads
+//! elsewhere.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat2, statat};
+use rustix::io::Errno;
+
+use super::files::{EntryKind, FileError, kind};
+use super::workspace::Workspace;
+
+/// An open directory of a workspace. Its calls block.
+#[derive(Debug)]
+pub struct Directory {
+    file: OwnedFd,
+    /// Where it lies, links resolved.
+    path: PathBuf,
+}
+
+/// A name in a directory, as the system has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    pub name: OsString,
+    pub kind: EntryKind,
+}
+
+impl Workspace {
+    /// The directory that a path names, links on the way followed as always.
+    pub async fn open_directory(&self, path: &Path) -> Result<Directory, FileError> {
+        self.blocking(path, |place| {
+            let file = place.open(OFlags::RDONLY | OFlags::DIRECTORY)?;
+            let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+            let path = std::fs::read_link(link).map_err(|error| place.failed(error))?;
+            Ok(Directory { file, path })
+        })
+        .await
+    }
+}
+
+impl Directory {
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A directory beneath this one; `relative` is made of names found in it.
+    pub fn directory(&self, relative: &Path) -> io::Result<Self> {
+        let file = self.open(relative, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let path = self.path.join(relative);
+        Ok(Self { file, path })
+    }
+
+    /// An ordinary file beneath this one, for reading.
+    pub fn file(&self, relative: &Path) -> io::Result<File> {
+        let file = self.open(relative, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
+        match kind(FileType::from_raw_mode(fstat(&file)?.st_mode)) {
+            EntryKind::File => Ok(File::from(file)),
+            _ => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
+    fn open(&self, relative: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let relative = if relative.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            relative
+        };
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        Ok(openat2(&self.file, relative, flags, Mode::empty(), resolve)?)
+    }
+
+    /// What is in it, in no order.
+    pub fn entries(&self) -> io::Result<Vec<Named>> {
+        let mut found = Vec::new();
+        for entry in Dir::read_from(&self.file)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name.to_bytes() == b"." || name.to_bytes() == b".." {
+                continue;
+            }
+            let file_type = match entry.file_type() {
+                FileType::Unknown => statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW)
+                    .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
+                known => known,
+            };
+            found.push(Named {
+                name: OsString::from_vec(name.to_bytes().to_vec()),
+                kind: kind(file_type),
+            });
+        }
+        Ok(found)
+    }
+
+    /// Length and time of change in nanoseconds, of a name in it.
+    pub fn state(&self, name: &Path) -> Result<(u64, i64), Errno> {
+        let stat = statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let at = stat
+            .st_mtime
+            .saturating_mul(1_000_000_000)
+            .saturating_add_unsigned(stat.st_mtime_nsec);
+        Ok((u64::try_from(stat.st_size).unwrap_or(0), at))
+    }
+}

@@ -1,0 +1,3 @@
+//! Toolset `delegation`: handing work to child agents.
+
+mod delegate_task;

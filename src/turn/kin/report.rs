@@ -1,0 +1,158 @@
+//! What children came to, as the parent's model reads it: one result for all
+//! tasks of a call, made from the children's own rows.
+
+use serde_json::{Value, json};
+
+use crate::base::Timestamp;
+use crate::base::text::first_chars;
+use crate::model::id::CallId;
+use crate::model::lineage::{Lineage, Subagent};
+use crate::model::message::text_of;
+use crate::model::record::{SessionRecord, TurnRecord};
+use crate::model::turn::{StopReason, TurnStatus};
+use crate::store::{Rows, StoreError};
+use crate::turn::engine::Engine;
+use crate::turn::state::State;
+
+/// Characters of all reports together (Hermes: 24,000 a child at most), and what
+/// each has at least.
+const SUMMARIES_CHARS: usize = 24_000;
+const SUMMARY_FLOOR: usize = 2_000;
+
+/// The child as its parent's log tells of it.
+pub(super) fn of_child(child: &State, lineage: &Lineage) -> Subagent {
+    let State { session, turn, .. } = child;
+    Subagent {
+        tool_call_id: lineage.tool_call_id,
+        session_id: session.session_id,
+        turn_id: turn.turn_id,
+        index: lineage.index,
+        goal: text_of(&turn.input),
+        role: lineage.role,
+        status: turn.status,
+        usage: turn.usage,
+    }
+}
+
+/// The result of the call; `None` while a child is not done.
+pub(super) async fn of_call(rows: &mut Rows<'_>, engine: &Engine, call: CallId) -> Result<Option<String>, StoreError> {
+    let mut turns: Vec<(SessionRecord, TurnRecord)> = Vec::new();
+    for child in rows.children_of(call).await? {
+        let Some(turn) = rows.turns(child.session_id, None, None, 1).await?.pop() else {
+            continue;
+        };
+        if !turn.status.is_terminal() {
+            return Ok(None);
+        }
+        turns.push((child, turn));
+    }
+    turns.sort_by_key(|(child, _)| child.lineage.as_ref().map_or(0, |lineage| lineage.index));
+    let room = (SUMMARIES_CHARS / turns.len().max(1)).max(SUMMARY_FLOOR);
+    let mut results = Vec::with_capacity(turns.len());
+    for (child, turn) in &turns {
+        results.push(one(rows, engine, (child, turn), room).await?);
+    }
+    let began = turns.iter().filter_map(|(_, turn)| turn.started_at).min();
+    let ended = turns.iter().filter_map(|(_, turn)| turn.finished_at).max();
+    let report = json!({"results": results, "total_duration_seconds": seconds(began, ended)});
+    Ok(Some(report.to_string()))
+}
+
+async fn one(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    (child, turn): (&SessionRecord, &TurnRecord),
+    room: usize,
+) -> Result<Value, StoreError> {
+    let said = rows.last_answer(child.session_id, turn.turn_id).await?;
+    let said = said.map(|message| text_of(&message.content)).unwrap_or_default();
+    let (summary, is_cut) = shortened(&said, room);
+    let (status, exit_reason) = outcome(turn);
+    let trace: Vec<Value> = rows
+        .call_trace(turn.turn_id)
+        .await?
+        .into_iter()
+        .map(|call| {
+            json!({"tool": call.name, "args_bytes": call.arguments_bytes, "result_bytes": call.result_bytes,
+                "status": call.status})
+        })
+        .collect();
+    let model = child.model.as_ref().unwrap_or(&engine.settings().model);
+    let mut result = json!({
+        "task_index": child.lineage.as_ref().map_or(0, |lineage| lineage.index),
+        "status": status,
+        "summary": summary,
+        "api_calls": turn.usage.steps,
+        "duration_seconds": seconds(turn.started_at, turn.finished_at),
+        "model": model,
+        "exit_reason": exit_reason,
+        "tokens": {"input": turn.usage.input_tokens, "output": turn.usage.output_tokens},
+        "tool_trace": trace,
+        "child_session_id": child.session_id,
+    });
+    if let Some(fields) = result.as_object_mut() {
+        if is_cut {
+            fields.insert("summary_truncated".to_owned(), true.into());
+        }
+        let error = turn.error.as_ref().map(|error| error.detail.clone());
+        if let Some(error) = error {
+            fields.insert("error".to_owned(), error.into());
+        }
+    }
+    Ok(result)
+}
+
+/// `status` and `exit_reason` in the words of the original.
+fn outcome(turn: &TurnRecord) -> (&'static str, &'static str) {
+    match (turn.status, turn.stop_reason) {
+        (TurnStatus::Completed, Some(StopReason::MaxSteps)) => ("completed", "max_iterations"),
+        (TurnStatus::Completed, Some(StopReason::Budget)) => ("failed", "error"),
+        (TurnStatus::Completed, _) => ("completed", "completed"),
+        (TurnStatus::Failed, Some(StopReason::Timeout)) => ("timeout", "timeout"),
+        (TurnStatus::Failed, _) => ("failed", "error"),
+        _ => ("interrupted", "interrupted"),
+    }
+}
+
+fn seconds(from: Option<Timestamp>, to: Option<Timestamp>) -> f64 {
+    let millis = match (from, to) {
+        (Some(from), Some(to)) => to.0.saturating_sub(from.0).max(0),
+        _ => 0,
+    };
+    // A duration in milliseconds is far below what a float holds exactly.
+    #[allow(clippy::cast_precision_loss, reason = "seconds for display")]
+    let seconds = millis as f64 / 1000.0;
+    seconds
+}
+
+/// Three quarters from the beginning and one from the end of what is too long.
+fn shortened(text: &str, room: usize) -> (String, bool) {
+    let count = text.chars().count();
+    if count <= room {
+        return (text.to_owned(), false);
+    }
+    let (head, tail) = (room * 3 / 4, room / 4);
+    let beginning = first_chars(text, head);
+    let end: String = text.chars().skip(count - tail).collect();
+    let left_out = count - head - tail;
+    (
+        format!("{beginning}\n[… {left_out} characters left out …]\n{end}"),
+        true,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_report_keeps_its_beginning_and_more_so_its_end() {
+        assert_eq!(shortened("short", 8), ("short".to_owned(), false));
+        let (text, is_cut) = shortened(&format!("{}{}", "a".repeat(90), "é".repeat(10)), 40);
+        assert!(
+            is_cut && text.starts_with(&"a".repeat(30)) && text.ends_with(&"é".repeat(10)),
+            "{text}"
+        );
+        assert!(text.contains("60 characters left out"));
+    }
+}
