@@ -11,6 +11,7 @@ pub mod client_tool;
 pub mod event;
 pub mod event_types;
 pub mod grant;
+pub mod guardrail;
 pub mod id;
 pub mod lineage;
 pub mod memory;

@@ -11,6 +11,7 @@ use crate::guard::policy::Compiled;
 use crate::model::approval::{OnAsk, OnExpiry, Recovery};
 use crate::model::budget::Budgets;
 use crate::model::grant::Grant;
+use crate::model::guardrail;
 use crate::model::id::{NodeId, ProcessId};
 use crate::model::memory::Limits;
 use crate::model::session::ApprovalMode;
@@ -36,6 +37,7 @@ pub struct Rules {
     pub allowlist: Vec<String>,
     pub budgets: Budgets,
     pub delegation: Delegation,
+    pub guardrail: guardrail::Limits,
     /// How long the lists of memory may be.
     pub memory: Limits,
 }

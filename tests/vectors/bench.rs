@@ -66,9 +66,8 @@ impl Bench {
 
     /// The result of a call, as the model reads it.
     pub fn run(&self, tool: &str, arguments: Value) -> Value {
-        let tool = Registry::collect()
-            .get(tool)
-            .unwrap_or_else(|| panic!("no tool `{tool}`"));
+        let registry = Registry::collect();
+        let tool = registry.get(tool).unwrap_or_else(|| panic!("no tool `{tool}`"));
         let pen = Hub::default().write(self.session, TurnId::new(&self.clock), 0).pen();
         let call = Call {
             tenant_id: self.tenant,

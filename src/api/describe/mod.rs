@@ -52,7 +52,7 @@ const fn tag(name: &'static str, about: &'static str, writing: Scope) -> Tag {
     }
 }
 
-const TAGS: [Tag; 12] = [
+const TAGS: [Tag; 13] = [
     tag(
         "sessions",
         "Conversations with their settings, messages and events.",

@@ -29,6 +29,7 @@ pub(super) mod streams;
 mod tenant_streams;
 mod tool_results;
 pub(super) mod tools;
+mod toolsets;
 mod transfer;
 mod turns;
 mod usage;
@@ -55,6 +56,7 @@ pub(super) fn routes() -> Surface {
         .merge(keys::routes())
         .merge(audit::routes())
         .merge(tools::routes())
+        .merge(toolsets::routes())
         .merge(models::routes())
         .merge(guard::routes())
         .merge(policies::routes())

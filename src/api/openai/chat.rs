@@ -111,7 +111,7 @@ fn streamed(state: &ApiState, caller: &Caller, begun: Begun, chat: &Chat) -> Res
         leash: begun.leash,
         lifetime: Lifetime::of(state, caller),
         encoder: ChatStream::new(
-            state.engine.registry().emojis(),
+            state.engine.registry(caller.principal.tenant),
             Completion::of(&begun.turn, chat.model.as_deref(), &state.engine.settings().model),
             chat.approval_events,
         ),

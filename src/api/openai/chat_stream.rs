@@ -3,8 +3,9 @@
 //! finishes, `hermes.tool.progress` the only named event unless the client asked
 //! for more, and nothing behind `[DONE]`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -20,6 +21,7 @@ use crate::model::event::EventBody;
 use crate::model::id::{CallId, MessageId};
 use crate::model::message::{FinishReason, Role, text_of};
 use crate::model::turn::{Turn, Usage};
+use crate::tool::registry::Registry;
 
 /// A strict client takes less than 64 Ki characters in a frame, and an escape is
 /// up to six.
@@ -55,7 +57,7 @@ impl Completion {
 }
 
 pub(super) struct ChatStream {
-    emojis: HashMap<&'static str, &'static str>,
+    registry: Arc<Registry>,
     completion: Completion,
     /// Approvals are events of their own as well.
     approval_events: bool,
@@ -71,13 +73,9 @@ pub(super) struct ChatStream {
 }
 
 impl ChatStream {
-    pub(super) fn new(
-        emojis: HashMap<&'static str, &'static str>,
-        completion: Completion,
-        approval_events: bool,
-    ) -> Self {
+    pub(super) fn new(registry: Arc<Registry>, completion: Completion, approval_events: bool) -> Self {
         Self {
-            emojis,
+            registry,
             completion,
             approval_events,
             message: None,
@@ -124,7 +122,7 @@ impl ChatStream {
         self.apart = true;
         let fields = if is_start {
             self.shown.insert(call.id);
-            let emoji = self.emojis.get(call.name.as_str()).copied().unwrap_or_default();
+            let emoji = self.registry.get(&call.name).map_or("", |tool| tool.emoji());
             let label = label::preview(&call.arguments).unwrap_or_else(|| call.name.clone());
             json!({"tool": call.name, "emoji": emoji, "label": label, "toolCallId": call.id, "status": "running"})
         } else if self.shown.remove(&call.id) {

@@ -125,23 +125,7 @@ impl Tool for Terminal {
             return Judged::Allow;
         };
         let cwd = request.workdir.as_deref().unwrap_or(place.cwd);
-        let judgement = judged(request.command, cwd, host, place.policies);
-        match judgement.verdict {
-            Verdict::Allow => Judged::Allow,
-            Verdict::Ask => Judged::Ask {
-                findings: judgement.findings,
-            },
-            Verdict::Deny => {
-                let what: Vec<&str> = judgement
-                    .findings
-                    .iter()
-                    .map(|finding| finding.description.as_str())
-                    .collect();
-                Judged::Deny {
-                    message: format!("the command is never allowed here: {}", what.join("; ")),
-                }
-            }
-        }
+        consequence(judged(request.command, cwd, host, place.policies))
     }
 
     fn subject(&self, arguments: &Value) -> String {
@@ -162,7 +146,27 @@ impl Tool for Terminal {
     }
 }
 
-fn judged(command: &str, cwd: &Path, host: &Host, policies: &[Arc<Compiled>]) -> Judgement {
+/// What the guard's judgement means for a call.
+pub(super) fn consequence(judgement: Judgement) -> Judged {
+    match judgement.verdict {
+        Verdict::Allow => Judged::Allow,
+        Verdict::Ask => Judged::Ask {
+            findings: judgement.findings,
+        },
+        Verdict::Deny => {
+            let what: Vec<&str> = judgement
+                .findings
+                .iter()
+                .map(|finding| finding.description.as_str())
+                .collect();
+            Judged::Deny {
+                message: format!("the command is never allowed here: {}", what.join("; ")),
+            }
+        }
+    }
+}
+
+pub(super) fn judged(command: &str, cwd: &Path, host: &Host, policies: &[Arc<Compiled>]) -> Judgement {
     let cwd = cwd.to_string_lossy();
     host.judged(command, host.backend(), Some(&cwd), policies.iter().map(Arc::as_ref))
 }

@@ -95,7 +95,7 @@ pub(super) async fn is_same(
     };
     let scene = engine.scene(session, turn);
     let arguments = match scene.tools.get(&call.name) {
-        Some(tool) => coerce::coerce(&tool.parameters(), arguments.clone()),
+        Some(tool) => coerce::coerce(tool.schema(), arguments.clone()),
         None => arguments.clone(),
     };
     Ok(call.edited == Some(Value::Object(arguments)))
@@ -134,7 +134,7 @@ fn unusable_limits(engine: &Engine, state: &State, approval: &Approval, answer: 
     let limits = answer.grant.as_ref()?;
     let scene = engine.scene(&state.session, &state.turn);
     let tool = approval.tool.as_deref().and_then(|name| scene.tools.get(name));
-    let parameters = tool.map_or(Value::Null, |tool| tool.parameters());
+    let parameters = tool.map_or(Value::Null, |tool| tool.schema().clone());
     let (pointer, detail) = limits.fault(&parameters, engine.clock().now())?;
     Some(Problem::new(ProblemCode::InvalidRequest, detail.clone()).with_field(format!("/grant{pointer}"), detail))
 }

@@ -70,7 +70,7 @@ impl Engine {
                 if session.lineage.is_some() {
                     return Ok(Err(is_child()));
                 }
-                if let Err(refused) = engine.are_free(&turn.options.tools) {
+                if let Err(refused) = engine.are_free(session.tenant_id, &turn.options.tools) {
                     return Ok(Err(refused));
                 }
                 *turn.options.sampling = std::mem::take(&mut *turn.options.sampling).or(&session.sampling);
