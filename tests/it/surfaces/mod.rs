@@ -6,7 +6,6 @@ mod errors;
 mod responses;
 mod rows;
 mod runs;
-mod same;
 mod sessions;
 mod ui;
 mod wire;
