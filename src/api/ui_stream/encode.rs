@@ -44,6 +44,8 @@ pub(in crate::api) struct UiStream {
     reasoning: Option<MessageId>,
     thought: HashSet<MessageId>,
     told: HashSet<CallId>,
+    /// A call of the step has its result: what is said next is another step.
+    ran: bool,
 }
 
 impl UiStream {
@@ -57,10 +59,14 @@ impl UiStream {
             reasoning: None,
             thought: HashSet::new(),
             told: HashSet::new(),
+            ran: false,
         }
     }
 
     fn begin_step(&mut self, out: &mut String) {
+        if std::mem::take(&mut self.ran) {
+            self.end_step(out);
+        }
         if !self.step {
             self.step = true;
             part(out, &json!({"type": "start-step"}));
@@ -152,6 +158,7 @@ impl UiStream {
         if label::is_hidden(&call.name) {
             return;
         }
+        self.ran = true;
         let result = call.result.clone().unwrap_or_default();
         let told = match call.status {
             CallStatus::Succeeded => json!({"type": "tool-output-available", "toolCallId": call.id,

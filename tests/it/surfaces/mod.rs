@@ -6,6 +6,7 @@ mod errors;
 mod responses;
 mod rows;
 mod runs;
+mod same;
 mod sessions;
 mod ui;
 mod wire;
