@@ -51,8 +51,9 @@ struct Left {
 }
 
 impl Surface {
-    /// The request that begins a turn of its own session.
-    async fn asks(self, client: &Client, text: &str) -> RequestBuilder {
+    /// The request that begins a turn of its own session, `talk` where the client
+    /// names it.
+    async fn asks(self, client: &Client, talk: &str, text: &str) -> RequestBuilder {
         let messages = json!([{"role": "user", "content": text}]);
         let (path, body) = match self {
             Native | NativeUi => {
@@ -72,13 +73,13 @@ impl Surface {
             Background => ("/v1/responses".to_owned(), json!({"input": text, "background": true})),
             Runs => ("/v1/runs".to_owned(), json!({"input": text})),
             SessionChat | SessionChatStream => {
-                client.post("/api/sessions", &json!({"id": "talk"})).await.expect(201);
+                client.post("/api/sessions", &json!({"id": talk})).await.expect(201);
                 let end = if self == SessionChat { "chat" } else { "chat/stream" };
-                (format!("/api/sessions/talk/{end}"), json!({"message": text}))
+                (format!("/api/sessions/{talk}/{end}"), json!({"message": text}))
             }
             Ui => {
                 let said = json!([{"role": "user", "parts": [{"type": "text", "text": text}]}]);
-                ("/v1/ui/chat".to_owned(), json!({"id": "talk", "messages": said}))
+                ("/v1/ui/chat".to_owned(), json!({"id": talk, "messages": said}))
             }
         };
         let request = client
@@ -101,7 +102,7 @@ impl Surface {
     async fn resumes(
         self,
         client: &Client,
-        text: &str,
+        (talk, text): (&str, &str),
         turn: &Value,
         last: &super::wire::Frame,
     ) -> Option<RequestBuilder> {
@@ -115,8 +116,8 @@ impl Surface {
                     &format!("/v1/responses/resp_{digits}?stream=true&starting_after={number}"),
                 )
             }
-            Ui => client.request(Method::GET, "/v1/ui/chat/talk/stream"),
-            ChatStream => self.asks(client, text).await,
+            Ui => client.request(Method::GET, &format!("/v1/ui/chat/{talk}/stream")),
+            ChatStream => self.asks(client, talk, text).await,
             _ => return None,
         })
     }
@@ -181,6 +182,12 @@ fn asked(request: RequestBuilder) -> tokio::task::JoinHandle<String> {
     tokio::spawn(async move { request.send().await.unwrap().text().await.unwrap() })
 }
 
+/// What a user's only session is called: names are a tenant's, and users of one
+/// tenant share none.
+fn talk(surface: Surface, scenario: &str) -> String {
+    format!("talk-{surface:?}-{scenario}")
+}
+
 async fn user(web: &Web, surface: Surface, scenario: &str) -> Client {
     web.user(&format!("{surface:?}-{scenario}"), &Scope::ALL[..6]).await
 }
@@ -190,7 +197,7 @@ async fn same(web: &Web, scenario: &str, text: &str, choice: Option<&str>, says:
     let mut first: Option<Left> = None;
     for surface in ALL {
         let client = user(web, surface, scenario).await;
-        let answer = asked(surface.asks(&client, text).await);
+        let answer = asked(surface.asks(&client, &talk(surface, scenario), text).await);
         let turn = turn_of(&client).await;
         if let Some(choice) = choice {
             let mut events = client
@@ -243,7 +250,11 @@ fn turns_are_stopped_alike_on_every_surface() {
         let mut first: Option<Left> = None;
         for surface in ALL {
             let client = user(&web, surface, "cancel").await;
-            let answer = asked(surface.asks(&client, "/say begun\n/tokens 100000 200").await);
+            let answer = asked(
+                surface
+                    .asks(&client, &talk(surface, "cancel"), "/say begun\n/tokens 100000 200")
+                    .await,
+            );
             let turn = turn_of(&client).await;
             let mut events = client.stream(&web, &format!("{}/stream", path_of(&turn))).await;
             events.until("message.delta").await;
@@ -276,13 +287,17 @@ fn who_left_finds_the_turn_again_on_every_surface_that_streams() {
         let mut first: Option<Left> = None;
         for surface in ALL.into_iter().filter(|surface| surface.streams()) {
             let client = user(&web, surface, "resume").await;
-            let mut stream = Stream::open(surface.asks(&client, text).await).await;
+            let talk = talk(surface, "resume");
+            let mut stream = Stream::open(surface.asks(&client, &talk, text).await).await;
             let seen = stream
                 .until(|frame| frame.data.contains("begun") && frame.data.contains("delta"))
                 .await;
             drop(stream);
             let turn = turn_of(&client).await;
-            if let Some(again) = surface.resumes(&client, text, &turn, seen.last().unwrap()).await {
+            if let Some(again) = surface
+                .resumes(&client, (&talk, text), &turn, seen.last().unwrap())
+                .await
+            {
                 let rest = Stream::open(again).await.rest().await;
                 assert!(rest.len() > 1, "{surface:?}: {rest:?}");
             }
@@ -313,7 +328,7 @@ fn two_tenants_see_their_own_on_every_surface() {
         }
         for surface in ALL {
             for (name, client) in &tenants {
-                let answer = asked(surface.asks(client, &format!("/say only {name}")).await);
+                let answer = asked(surface.asks(client, "talk", &format!("/say only {name}")).await);
                 let turn = turn_of(client).await;
                 left(&web, client, &turn, false).await;
                 answer.await.unwrap();
