@@ -44,7 +44,7 @@ pub(super) fn request(
     let state = &owned.state;
     let scene = engine.scene(&state.session, &state.turn);
     let mut chat = vec![ChatMessage::System {
-        text: system_text(&state.session),
+        text: system_text(&state.session, state.turn.options.instructions.as_deref()),
     }];
     chat.extend(transcript(messages, calls));
     if !with_tools {
@@ -71,11 +71,14 @@ fn sampling(turn: &TurnRecord, with_tools: bool) -> Sampling {
     sampling
 }
 
-fn system_text(session: &SessionRecord) -> String {
+/// Who the model is, then what the session says, what is remembered, and last what
+/// the turn says.
+fn system_text(session: &SessionRecord, of_turn: Option<&str>) -> String {
     let blocks = [
         Some(IDENTITY),
         session.instructions.as_deref(),
         session.memory_block.as_deref(),
+        of_turn,
     ];
     let blocks = blocks.into_iter().flatten().filter(|block| !block.is_empty());
     blocks.collect::<Vec<_>>().join("\n\n")

@@ -52,6 +52,7 @@ mod shutdown;
 mod smart;
 mod steer;
 mod streams;
+mod surfaces;
 mod tools;
 mod trips;
 mod unconfined;

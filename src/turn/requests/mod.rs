@@ -17,11 +17,13 @@ mod jobs;
 mod processes;
 mod questions;
 mod queue;
+mod responses;
 mod sessions;
 mod steer;
 mod supersede;
 mod tool_results;
 mod turns;
+mod whither;
 
 pub(in crate::turn) use turns::stop;
 
@@ -47,6 +49,7 @@ pub use fork::{ForkPoint, ForkSession};
 pub use import::ImportSession;
 pub use jobs::JobChange;
 pub use processes::Typed;
+pub use whither::Whither;
 
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
