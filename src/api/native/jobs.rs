@@ -251,7 +251,11 @@ pub(super) async fn update_job(
         repeat: patch.repeat,
     };
     let (engine, scope) = (state.engine.clone(), caller.scope);
-    let changed = state.finish(async move { engine.change_job(&scope, id, JobChange::Update(Box::new(changes))).await });
+    let changed = state.finish(async move {
+        engine
+            .change_job(&scope, id, JobChange::Update(Box::new(changes)))
+            .await
+    });
     changed.await.map(Json)
 }
 
