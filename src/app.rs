@@ -185,6 +185,7 @@ pub async fn open_host(config: &Config, around: &Surroundings) -> Result<Host, H
         files: config.files.clone(),
         deny: config.approvals.deny.clone(),
         variables: around.environment.clone(),
+        skills: config.skills.external_dirs.clone(),
         agent_home: home.join(".hermes"),
         home,
     })

@@ -24,6 +24,7 @@ mod original;
 mod retention;
 mod section;
 mod server;
+mod skills;
 mod spending;
 mod store;
 mod terminal;
@@ -47,6 +48,7 @@ pub use openai::OpenAi;
 pub use retention::Retention;
 pub use section::Setting;
 pub use server::{Lease, Server};
+pub use skills::Skills;
 pub use spending::Usage;
 pub use store::Store;
 pub use terminal::{Isolation, Terminal};
@@ -76,6 +78,7 @@ pub struct Config {
     pub terminal: Terminal,
     /// How much is remembered of a user.
     pub memory: crate::model::memory::Limits,
+    pub skills: Skills,
     pub retention: Retention,
     pub files: Files,
     pub log: Log,
@@ -121,6 +124,7 @@ impl Config {
             terminal: root.section("terminal", Terminal::read),
             files: Files::read(root),
             memory: root.section("memory", memory::read),
+            skills: root.section("skills", Skills::read),
             retention: root.section("retention", Retention::read),
             log: root.section("log", Log::read),
             platform_toolsets: root.section("platform_toolsets", PlatformToolsets::read),

@@ -182,7 +182,14 @@ async fn load_request(
             Ok(None) => return Err(Gone),
             Ok(Some((standing, messages, calls))) => {
                 watch.saw(standing);
-                return Ok(Some(prompt::request(engine, owned, &messages, &calls, with_tools)));
+                let skills = engine.host().skill_index(owned.tenant).await;
+                let asked = prompt::Asked {
+                    messages: &messages,
+                    calls: &calls,
+                    skills: &skills,
+                    with_tools,
+                };
+                return Ok(Some(prompt::request(engine, owned, &asked)));
             }
             Err(error) if engine.settings().store_retry <= began.elapsed() => {
                 tracing::error!(turn = %owned.state.turn.turn_id, %error, "the transcript cannot be read");

@@ -43,6 +43,7 @@ mod sandbox;
 mod session_search;
 mod sessions;
 mod shutdown;
+mod skills;
 mod steer;
 mod streams;
 mod tools;

@@ -35,6 +35,7 @@ impl Bench {
             files: config.files,
             deny: Vec::new(),
             variables: Vec::new(),
+            skills: Vec::new(),
             home: "/home/alice".into(),
             agent_home: "/home/alice/.hermes".into(),
         };
