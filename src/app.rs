@@ -1,6 +1,7 @@
 //! Builds everything from the configuration, in this one place, and takes it
 //! down again: what was opened last is closed first.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +21,8 @@ use crate::provider::{Demo, Provider, openai};
 use crate::schedule;
 use crate::store::node::Node;
 use crate::store::{Probe, Store, StoreError, StoreOptions, Target, process, tenants};
-use crate::tool::registry::Registry;
-use crate::tool::{Host, HostError, HostSettings};
+use crate::tool::registry::live::Live;
+use crate::tool::{Host, HostError, HostSettings, toolset};
 use crate::turn::admission::Ceilings;
 use crate::turn::engine::{Engine, Parts, Settings};
 
@@ -54,6 +55,12 @@ pub enum StartError {
          keep one tenant"
     )]
     Unconfined(i64),
+    #[error("`custom_toolsets.{0}`: a toolset of this name is part of the server; choose another name")]
+    ToolsetTaken(String),
+    #[error(
+        "`custom_toolsets.{0}.includes`: there is no toolset `{1}`; `hermes-server tools` and `GET /v1/toolsets` name all"
+    )]
+    UnknownToolset(String, String),
 }
 
 /// The running server without its HTTP side.
@@ -83,7 +90,7 @@ impl App {
             clock: around.clock.clone(),
             hub: Hub::default(),
             host: Arc::new(host),
-            registry: Arc::new(Registry::collect()),
+            tools: Arc::new(tools(config, &around.clock)?),
             provider: provider(config, &around.clock)?,
             settings: settings(config),
             process: registration.id(),
@@ -184,6 +191,8 @@ pub async fn open_host(config: &Config, around: &Surroundings) -> Result<Host, H
         terminal: config.terminal.clone(),
         files: config.files.clone(),
         deny: config.approvals.deny.clone(),
+        policy: config.approvals.policy.clone(),
+        container_guard: config.approvals.container_guard,
         variables: around.environment.clone(),
         skills: config.skills.external_dirs.clone(),
         agent_home: home.join(".hermes"),
@@ -201,6 +210,32 @@ async fn confined(config: &Config, store: &Store) -> Result<(), StartError> {
         count if 1 < count => Err(StartError::Unconfined(count)),
         _ => Ok(()),
     }
+}
+
+/// The tools of this binary, with the operator's own toolsets.
+pub fn tools(config: &Config, clock: &Clock) -> Result<Live, StartError> {
+    let mut custom = BTreeMap::new();
+    for own in &config.custom_toolsets {
+        if toolset::is_taken(&own.name) {
+            return Err(StartError::ToolsetTaken(own.name.clone()));
+        }
+        let definition = toolset::Definition {
+            description: own.description.clone(),
+            tools: own.tools.iter().cloned().collect(),
+            includes: own.includes.clone(),
+            is_posture: false,
+        };
+        custom.insert(own.name.clone(), definition);
+    }
+    let tools = Live::new(clock.clone(), custom);
+    let known = tools.shared();
+    for own in &config.custom_toolsets {
+        let named = own.includes.iter();
+        if let Some(unknown) = named.cloned().find(|name| !known.catalog().is_valid(name)) {
+            return Err(StartError::UnknownToolset(own.name.clone(), unknown));
+        }
+    }
+    Ok(tools)
 }
 
 /// The model server, or the demo model where none is configured.
@@ -263,6 +298,7 @@ fn settings(config: &Config) -> Settings {
             timeout: config.delegation.child_timeout,
             model: config.delegation.model.clone(),
         },
+        guardrail: config.guardrails,
         prices: config.usage.prices.clone(),
         currency: config.usage.currency.clone(),
         store_retry: config.store.retry,

@@ -9,6 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 use utoipa::IntoParams;
 
+use crate::model::policy::NamedPolicy;
 use crate::model::precondition::{EntityTag, Precondition, Reading, Tags};
 use crate::model::session::Session;
 use crate::model::turn::Turn;
@@ -45,6 +46,12 @@ impl Versioned for Session {
 impl Versioned for Turn {
     fn version(&self) -> Version {
         Version::of_turn(self)
+    }
+}
+
+impl Versioned for NamedPolicy {
+    fn version(&self) -> Version {
+        Version::of_policy(self)
     }
 }
 

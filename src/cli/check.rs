@@ -1,4 +1,6 @@
-//! `check`: the guard's judgement of one command.
+//! `check`: the guard's judgement of one command, or of one after the other.
+
+mod lines;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -7,7 +9,10 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::config::{Config, Flags, Mode};
-use crate::guard::{self, Backend, Judgement, Setting, Verdict};
+use crate::guard::policy::Compiled;
+use crate::guard::standing::{DenyList, Standing, check_under};
+use crate::guard::{Backend, Judgement, Setting, Verdict};
+use crate::tool::HostError;
 use crate::turn::step::is_listed;
 
 use super::error::CliError;
@@ -20,14 +25,24 @@ Examples:
   hermes-server check --json 'git push --force origin main'
   hermes-server check --backend docker 'rm -rf /'
   hermes-server check - < script.sh
+  hermes-server check --stdin --json < commands.jsonl
 
-Exit status: 0 allow, 10 ask, 11 deny, 2 wrong usage.";
+With --stdin each line is a JSON value: a text, or {\"command\": …, \"policy\": …,
+\"backend\": …}; each gets a line with its verdict, findings and commands, or with
+an `error`.
+
+Exit status: 0 allow, 2 ask, 3 deny; with --stdin 0 when every line was judged.
+1 failed, 2 also wrong usage.";
 
 #[derive(Args, Debug, PartialEq)]
 pub struct CheckArgs {
     /// The command as one argument (quote it), or - to read it from the input
-    #[arg(value_name = "COMMAND", allow_hyphen_values = true)]
-    pub command: String,
+    #[arg(
+        value_name = "COMMAND",
+        allow_hyphen_values = true,
+        required_unless_present = "stdin"
+    )]
+    pub command: Option<String>,
 
     /// Where it would run
     #[arg(long, default_value = "local")]
@@ -36,6 +51,10 @@ pub struct CheckArgs {
     /// Print JSON, as `POST /v1/guard/check` answers
     #[arg(long)]
     pub json: bool,
+
+    /// Judge commands from the input, one JSON value a line, as long as they come
+    #[arg(long, requires = "json", conflicts_with = "command")]
+    pub stdin: bool,
 
     /// The configuration file, whose lists and modes count
     #[arg(long, value_name = "FILE")]
@@ -51,13 +70,18 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
         ..Flags::default()
     };
     let loaded = load(flags)?;
-    let command = match args.command.as_str() {
-        "-" => input()?,
-        command => command.to_owned(),
-    };
     let home = loaded.around.environment.iter().find(|(name, _)| name == "HOME");
     let home = home.map_or("/", |(_, home)| home.as_str());
-    let judgement = judge(&command, backend(&args.backend)?, home, &loaded.config);
+    let judge = Judge::new(&loaded.config, home)?;
+    let backend = backend(&args.backend)?;
+    if args.stdin {
+        return lines::run(&judge, backend);
+    }
+    let command = match args.command.as_deref() {
+        Some("-") => input()?,
+        command => command.unwrap_or_default().to_owned(),
+    };
+    let judgement = judge.judge(&command, backend, None);
     let text = if args.json {
         serde_json::to_string_pretty(&judgement)? + "\n"
     } else {
@@ -66,29 +90,57 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
     print::out(&text).map_err(CliError::Output)?;
     Ok(ExitCode::from(match judgement.verdict {
         Verdict::Allow => 0,
-        Verdict::Ask => 10,
-        Verdict::Deny => 11,
+        Verdict::Ask => 2,
+        Verdict::Deny => 3,
     }))
 }
 
-/// What a session with this configuration would make of the command: nobody is
-/// asked in mode `off` or about what `command_allowlist` covers.
-fn judge(command: &str, backend: Backend, home: &str, config: &Config) -> Judgement {
-    let agent_home = Path::new(home).join(".hermes");
-    let setting = Setting {
-        backend,
-        home,
-        agent_home: &agent_home.to_string_lossy(),
-        cwd: None,
-        sudo_password: false,
-    };
-    let mut judgement = guard::check(command, &setting);
-    let settled =
-        || config.approvals.mode == Mode::Off || is_listed(&config.command_allowlist, command, &judgement.findings);
-    if judgement.verdict == Verdict::Ask && settled() {
-        judgement.verdict = Verdict::Allow;
+/// What a session with this configuration would make of a command.
+struct Judge<'c> {
+    config: &'c Config,
+    home: &'c str,
+    deny: DenyList,
+    policy: Compiled,
+}
+
+impl<'c> Judge<'c> {
+    fn new(config: &'c Config, home: &'c str) -> Result<Self, CliError> {
+        let policy = config.approvals.policy.compile().map_err(HostError::Policy)?;
+        Ok(Self {
+            config,
+            home,
+            deny: DenyList::new(&config.approvals.deny).ok_or(HostError::Deny)?,
+            policy,
+        })
     }
-    judgement
+
+    /// `policy` takes the place of the configured one. Nobody is asked in mode
+    /// `off` or about what `command_allowlist` covers.
+    fn judge(&self, command: &str, backend: Backend, policy: Option<&Compiled>) -> Judgement {
+        let agent_home = Path::new(self.home).join(".hermes");
+        let setting = Setting {
+            backend,
+            home: self.home,
+            agent_home: &agent_home.to_string_lossy(),
+            cwd: None,
+            sudo_password: false,
+        };
+        let standing = Standing {
+            deny: Some(&self.deny),
+            policies: vec![policy.unwrap_or(&self.policy)],
+            container: self.config.approvals.container_guard,
+            mounts_host: false,
+        };
+        let mut judgement = check_under(command, &setting, &standing);
+        let settled = || {
+            self.config.approvals.mode == Mode::Off
+                || is_listed(&self.config.command_allowlist, command, &judgement.findings)
+        };
+        if judgement.verdict == Verdict::Ask && settled() {
+            judgement.verdict = Verdict::Allow;
+        }
+        judgement
+    }
 }
 
 fn backend(name: &str) -> Result<Backend, CliError> {
@@ -103,8 +155,8 @@ fn input() -> Result<String, CliError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The verdict on a line of its own, then a line for each finding with the text
-/// it is about.
+/// The verdict on a line of its own, then for each finding what it is and the
+/// text that it is about, with marks under it where that is one line.
 fn described(judgement: &Judgement, command: &str) -> String {
     let word = match judgement.verdict {
         Verdict::Allow => "allow",
@@ -112,63 +164,62 @@ fn described(judgement: &Judgement, command: &str) -> String {
         Verdict::Deny => "deny",
     };
     let findings = judgement.findings.iter().map(|finding| {
-        let evidence = command.get(finding.span.start..finding.span.end).unwrap_or_default();
-        let evidence = evidence.escape_debug();
         let severity = format!("{:?}", finding.severity).to_lowercase();
-        format!("  {} ({severity}): {}: {evidence}\n", finding.rule, finding.description)
+        let marked = marked(command, finding.span.start, finding.span.end);
+        let argv: Vec<String> = finding.argv.iter().map(|word| shown(word)).collect();
+        let runs = match argv.is_empty() {
+            true => String::new(),
+            false => format!("    runs: {}\n", argv.join(" ")),
+        };
+        format!(
+            "  {} ({severity}): {}\n{marked}{runs}",
+            finding.rule, finding.description
+        )
     });
     format!("{word}\n{}", findings.collect::<String>())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::Sources;
+/// Columns of a terminal that a line of the command may take.
+const WIDEST: usize = 100;
 
-    fn config(variables: &[(&str, &str)]) -> Config {
-        let environment = variables
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Config::load(&Sources {
-            environment: environment.collect(),
-            ..Sources::default()
-        })
-        .unwrap()
+/// The line of the command in which the span begins, underlined.
+fn marked(command: &str, start: usize, end: usize) -> String {
+    let Some((before, rest)) = command.split_at_checked(start) else {
+        return String::new();
+    };
+    let begin = before.rfind('\n').map_or(0, |at| at + 1);
+    let lead = before.get(begin..).unwrap_or_default();
+    let line_end = rest.find('\n').unwrap_or(rest.len());
+    let evidence = rest.get(..line_end.min(end.saturating_sub(start))).unwrap_or_default();
+    let tail = rest.get(evidence.len()..line_end).unwrap_or_default();
+    let [lead, evidence, tail] = [lead, evidence, tail].map(printable);
+    if WIDEST < lead.chars().count() + evidence.chars().count() {
+        let cut: String = evidence.chars().take(WIDEST).collect();
+        return format!("    … {cut} …\n");
     }
-
-    fn verdict(command: &str, variables: &[(&str, &str)]) -> Verdict {
-        judge(command, Backend::Local, "/home/ada", &config(variables)).verdict
-    }
-
-    #[test]
-    fn lists_and_modes_of_the_configuration_count_but_never_lift_the_floor() {
-        let (ask, floor) = ("rm -rf build", "rm -rf /");
-        assert_eq!((verdict(ask, &[]), verdict(floor, &[])), (Verdict::Ask, Verdict::Deny));
-        for setting in [
-            ("HERMES__APPROVALS__MODE", "off"),
-            ("HERMES__COMMAND_ALLOWLIST", "[rm -rf build, rm -rf /]"),
-        ] {
-            assert_eq!(verdict(ask, &[setting]), Verdict::Allow, "{setting:?}");
-            assert_eq!(verdict(floor, &[setting]), Verdict::Deny, "{setting:?}");
-        }
-    }
-
-    #[test]
-    fn a_finding_names_its_rule_and_shows_what_it_is_about() {
-        let command = "ls && rm -rf build";
-        let text = described(&judge(command, Backend::Local, "/home/ada", &config(&[])), command);
-        let mut lines = text.lines();
-        assert_eq!(lines.next(), Some("ask"));
-        let finding = lines.next().unwrap();
-        assert!(
-            finding.starts_with("  ") && finding.ends_with(": rm -rf build"),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn an_unknown_backend_names_the_known_ones() {
-        let said = backend("podman").unwrap_err().to_string();
-        assert!(said.contains("`podman`") && said.contains("docker, ssh"), "{said}");
-    }
+    let space = " ".repeat(lead.chars().count());
+    let marks = "^".repeat(evidence.chars().count().max(1));
+    let tail: String = tail.chars().take(WIDEST).collect();
+    format!("    {lead}{evidence}{tail}\n    {space}{marks}\n")
 }
+
+/// Without characters that a terminal would obey.
+fn printable(text: &str) -> String {
+    let shown = |character: char| match character.is_control() {
+        true => character.escape_default().to_string(),
+        false => character.to_string(),
+    };
+    text.chars().map(shown).collect()
+}
+
+/// A word as it could be typed.
+fn shown(word: &str) -> String {
+    let plain = |character: char| character.is_ascii_alphanumeric() || "-_./=:@%+,".contains(character);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", printable(word).replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests;

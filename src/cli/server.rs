@@ -80,13 +80,15 @@ async fn serve(app: &App, config: &Config, socket: TcpSocket, signals: &mut Sign
     };
     let (tasks, closing) = (TaskTracker::new(), CancellationToken::new());
     let state = ApiState::new(config, engine.clone(), tasks.clone(), closing.clone())?;
-    let terminal = engine.registry().get("terminal");
+    let registry = engine.registry(app.default_tenant());
     let listener = listening(socket, config.server.listen)?;
     let facts = Facts {
         address: listener.local_addr().map_err(CliError::System)?,
         store: store.kind(),
         isolation: engine.host().environment().isolation(),
-        has_terminal: terminal.is_some_and(|tool| tool.unavailable(engine.host()).is_none()),
+        has_terminal: registry
+            .get("terminal")
+            .is_some_and(|tool| tool.unavailable(engine.host()).is_none()),
         first_key,
         key_file_works: first_key::is_valid(store, data_dir).await?,
     };

@@ -107,7 +107,7 @@ fn a_command_to_check_may_look_like_a_flag_and_flags_stay_flags() {
         let Command::Check(args) = parse(&line).unwrap() else {
             panic!("not check")
         };
-        assert_eq!((args.command.as_str(), args.json), (command, json), "{line:?}");
+        assert_eq!((args.command.as_deref(), args.json), (Some(command), json), "{line:?}");
     }
 }
 

@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::app;
-use crate::tool::registry::{Registry, Selection};
+use crate::tool::registry::Selection;
 use crate::tool::session_tools::SessionTools;
 
 use super::StoreArgs;
@@ -43,15 +43,15 @@ pub(super) async fn run(args: ToolsArgs) -> Result<(), CliError> {
     let host = app::open_host(&loaded.config, &loaded.around).await?;
     let presets = match args.preset {
         Some(preset) => vec![preset],
-        None => loaded.config.platform_toolsets.api_server,
+        None => loaded.config.platform_toolsets.api_server.clone(),
     };
     let selection = Selection {
         presets: &presets,
         ..Selection::default()
     };
-    let tools = Registry::collect()
-        .select(&selection, &host)
-        .map_err(CliError::Toolset)?;
+    let live = app::tools(&loaded.config, &loaded.around.clock)?;
+    let tools = live.shared().select(&selection, live.offers(&host));
+    let tools = tools.map_err(CliError::Toolset)?;
     let text = if args.json {
         serde_json::to_string_pretty(&as_json(&tools, args.all))? + "\n"
     } else {
@@ -62,9 +62,8 @@ pub(super) async fn run(args: ToolsArgs) -> Result<(), CliError> {
 
 fn as_json(tools: &SessionTools, all: bool) -> serde_json::Value {
     let offered = tools.offered().iter().map(|tool| {
-        let spec = tool.spec();
-        json!({"name": spec.name, "toolset": spec.toolset, "description": spec.description,
-            "parameters": tool.parameters()})
+        json!({"name": tool.name(), "toolset": tool.toolset(), "description": tool.description(),
+            "parameters": tool.schema()})
     });
     let mut shown = json!({"offered": offered.collect::<Vec<_>>()});
     if let (true, Some(fields)) = (all, shown.as_object_mut()) {
@@ -75,9 +74,8 @@ fn as_json(tools: &SessionTools, all: bool) -> serde_json::Value {
 
 fn as_table(tools: &SessionTools, all: bool) -> String {
     let offered = tools.offered().iter().map(|tool| {
-        let spec = tool.spec();
-        let summary = spec.description.split(". ").next().unwrap_or_default();
-        format!("{:<20} {:<14} {summary}\n", spec.name, spec.toolset)
+        let summary = tool.description().split(". ").next().unwrap_or_default();
+        format!("{:<20} {:<14} {summary}\n", tool.name(), tool.toolset())
     });
     let mut text: String = offered.collect();
     let absent = tools.absent();

@@ -6,6 +6,9 @@ use super::kinds::truth;
 use super::node::Value;
 use super::original;
 use super::section::Section;
+use crate::guard::Verdict;
+use crate::guard::policy::{self, Policy, PolicyMode};
+use crate::guard::standing::ContainerGuard;
 
 #[derive(Clone, Debug)]
 pub struct Approvals {
@@ -19,6 +22,10 @@ pub struct Approvals {
     pub allow_permanent: bool,
     /// Commands that are refused in every mode: literal text or globs.
     pub deny: Vec<String>,
+    /// What the operator adds to the guard's rules, for every tenant.
+    pub policy: Policy,
+    /// How much of the guard holds where a backend is its own boundary.
+    pub container_guard: ContainerGuard,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +77,45 @@ impl Approvals {
             ),
             allow_permanent: section.flag("allow_permanent", true),
             deny: section.texts("deny"),
+            policy: section.section("policy", read_policy),
+            container_guard: section.choice(
+                "container_guard",
+                &[
+                    ("skip", ContainerGuard::Skip),
+                    ("floor", ContainerGuard::Floor),
+                    ("full", ContainerGuard::Full),
+                ],
+                ContainerGuard::Skip,
+            ),
         }
+    }
+}
+
+fn read_policy(section: &mut Section<'_>) -> Policy {
+    const MODES: [(&str, PolicyMode); 3] = [
+        ("patterns", PolicyMode::Patterns),
+        ("allowlist", PolicyMode::Allowlist),
+        ("rules", PolicyMode::Rules),
+    ];
+    const VERDICTS: [(&str, Verdict); 3] = [
+        ("allow", Verdict::Allow),
+        ("ask", Verdict::Ask),
+        ("deny", Verdict::Deny),
+    ];
+    let allowed = format!(
+        "a list of patterns, each of at most {} characters",
+        policy::LONGEST_PATTERN
+    );
+    let families = policy::families().collect::<Vec<_>>().join(", ");
+    Policy {
+        mode: section.choice("mode", &MODES, PolicyMode::Patterns),
+        default: Some(section.choice("default", &VERDICTS, Verdict::Ask)),
+        allow: section.texts_where("allow", &allowed, policy::is_pattern),
+        ask: section.texts_where("ask", &allowed, policy::is_pattern),
+        deny: section.texts_where("deny", &allowed, policy::is_pattern),
+        families_off: section.texts_where("families_off", &families, |name| {
+            policy::families().any(|family| family == name)
+        }),
     }
 }
 

@@ -12,6 +12,7 @@ mod check;
 mod delegation;
 mod error;
 mod files;
+mod guardrails;
 mod kinds;
 mod layers;
 mod limits;
@@ -52,9 +53,10 @@ pub use skills::Skills;
 pub use spending::Usage;
 pub use store::Store;
 pub use terminal::{Isolation, Terminal};
-pub use toolsets::PlatformToolsets;
+pub use toolsets::{CustomToolset, PlatformToolsets};
 
 use crate::model::budget::Budgets;
+use crate::model::guardrail::Limits as Guardrails;
 use section::{Findings, Section};
 
 /// Everything the server was told, and what it assumes where it was told nothing.
@@ -83,6 +85,8 @@ pub struct Config {
     pub files: Files,
     pub log: Log,
     pub platform_toolsets: PlatformToolsets,
+    pub custom_toolsets: Vec<CustomToolset>,
+    pub guardrails: Guardrails,
     /// Keys of the original's configuration that mean nothing here.
     pub ignored: Vec<String>,
     settings: Vec<Setting>,
@@ -128,6 +132,8 @@ impl Config {
             retention: root.section("retention", Retention::read),
             log: root.section("log", Log::read),
             platform_toolsets: root.section("platform_toolsets", PlatformToolsets::read),
+            custom_toolsets: root.section("custom_toolsets", toolsets::read_custom),
+            guardrails: root.section("tool_loop_guardrails", guardrails::read),
             ignored: Vec::new(),
             settings: Vec::new(),
         }

@@ -15,7 +15,7 @@ pub(super) const TOP_LEVEL: &[&str] = &[
     "platforms", "plugins", "prefill_messages_file", "privacy", "prompt_caching", "provider_routing", "providers",
     "quick_commands", "runtime", "secrets", "security", "session_reset", "sessions", "signal", "slack",
     "smart_model_routing", "streaming", "stt", "telegram", "telemetry", "thread_sessions_per_user", "timeouts",
-    "timezone", "tool_budget", "tool_loop_guardrails", "tool_search", "toolsets", "tts", "updates",
+    "timezone", "tool_budget", "tool_search", "toolsets", "tts", "updates",
     "video_gen", "vision", "voice", "wake_word", "web", "whatsapp", "worktree", "worktree_sync", "x_search",
 ];
 

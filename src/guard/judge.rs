@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::normalize::{self, Normal};
 use super::trace::Tracer;
-use super::{Judgement, ResolvedCommand, Setting, Span};
+use super::{Judgement, ResolvedCommand, ResolvedRedirect, Setting, Span};
 
 /// Limits of the original's command guard, kept as they are.
 const LONGEST: usize = 128_000;
@@ -78,5 +78,9 @@ fn merged(written: Judgement, shown: Judgement, normal: &Normal) -> Judgement {
         ResolvedCommand { span, ..command }
     });
     all.commands.extend(commands.filter(|command| !known.contains(command)));
+    all.redirects.extend(shown.redirects.into_iter().map(|redirect| {
+        let span = normal.original(redirect.span);
+        ResolvedRedirect { span, ..redirect }
+    }));
     all
 }

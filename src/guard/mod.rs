@@ -6,21 +6,27 @@
 
 mod call;
 pub mod file_access;
+pub mod flow;
 mod foreign;
 pub mod globs;
 mod judge;
 mod ledger;
 mod normalize;
 mod options;
+pub mod policy;
 pub mod redact;
 mod resolve;
 mod rules;
 mod shell;
+pub mod smart;
+pub mod standing;
 #[cfg(test)]
 mod tests;
 pub mod threat;
+pub mod tirith;
 mod trace;
 mod unwrap;
+pub mod url;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -51,6 +57,17 @@ pub enum Backend {
     Modal,
     Daytona,
     VercelSandbox,
+}
+
+impl Backend {
+    /// Commands run in a container or on a machine of their own. Where directories
+    /// of the host are mounted into it, that is not so: its owner knows.
+    pub fn is_isolated(self) -> bool {
+        match self {
+            Self::Local | Self::Ssh => false,
+            Self::Docker | Self::Singularity | Self::Modal | Self::Daytona | Self::VercelSandbox => true,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
@@ -94,6 +111,11 @@ pub struct Finding {
     pub description: String,
     pub severity: Severity,
     pub span: Span,
+    /// The invocation that it was found in, resolved: program and arguments.
+    /// Empty where there is none, and cut where it is very long.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub argv: Vec<String>,
 }
 
 impl Finding {
@@ -111,6 +133,19 @@ pub struct ResolvedCommand {
     pub program: String,
     pub arguments: Vec<String>,
     pub span: Span,
+    /// What it runs was resolved too and stands among the commands.
+    #[serde(skip)]
+    pub runs_others: bool,
+}
+
+/// A file that a redirect names.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ResolvedRedirect {
+    /// As it would be opened; decided at run time when not `known`.
+    pub path: String,
+    pub known: bool,
+    pub writes: bool,
+    pub span: Span,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -118,4 +153,7 @@ pub struct Judgement {
     pub verdict: Verdict,
     pub findings: Vec<Finding>,
     pub commands: Vec<ResolvedCommand>,
+    /// Files that redirects name; policies look at them.
+    #[serde(skip)]
+    pub redirects: Vec<ResolvedRedirect>,
 }

@@ -204,6 +204,7 @@ mod tests {
             description: String::new(),
             severity: Severity::High,
             span: Span::default(),
+            argv: Vec::new(),
         }
     }
 

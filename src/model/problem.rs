@@ -61,6 +61,8 @@ pub enum ProblemCode {
     UpstreamInvalidRequest,
     UpstreamError,
     ModelAnswerInvalid,
+    /// The turn repeated what does not work (`tool_loop_guardrails`).
+    ToolLoop,
     RecoveryExhausted,
     EnvironmentLost,
     TurnTimeout,
@@ -98,7 +100,8 @@ impl ProblemCode {
             | UpstreamContextTooLong
             | UpstreamInvalidRequest
             | UpstreamError
-            | ModelAnswerInvalid => 502,
+            | ModelAnswerInvalid
+            | ToolLoop => 502,
             StoreUnavailable | IssuerUnavailable | Draining | EnvironmentLost => 503,
             UpstreamTimeout | TurnTimeout => 504,
         }
@@ -160,6 +163,7 @@ impl ProblemCode {
             UpstreamInvalidRequest => "The model server rejected the request",
             UpstreamError => "The model server failed",
             ModelAnswerInvalid => "The model's answer cannot be used",
+            ToolLoop => "The turn went round in circles",
             RecoveryExhausted => "The turn could not be recovered",
             EnvironmentLost => "The session's environment is gone",
             TurnTimeout => "The turn exceeded its time",

@@ -11,6 +11,7 @@ use super::call::{CallStatus, Effect, Execution, ToolCall};
 use super::client_tool::ClientTool;
 use super::event::EventType;
 use super::grant::{Grant, GrantUse};
+use super::guardrail::Guardrail;
 use super::id::{ApprovalId, CallId, KeyId, MessageId, NodeId, ProcessId, QuestionId, SessionId, TenantId, TurnId};
 use super::lineage::{Lineage, NewChild};
 use super::memory::Target;
@@ -71,7 +72,7 @@ impl SessionRecord {
 
 /// How far the model's side of a turn has come; kept with the turn so that a
 /// successor decides as its predecessor would have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Model calls whose answer is stored.
     pub steps: u32,
@@ -88,6 +89,12 @@ pub struct Progress {
     /// Budgets that a warning was given for, one bit each.
     #[serde(default)]
     pub warned: u16,
+    /// What tells whether the turn goes round in circles.
+    #[serde(default, skip_serializing_if = "Guardrail::is_empty")]
+    pub guardrail: Guardrail,
+    /// Why the turn ends, when it went round too often.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub halted: Option<String>,
     /// Changes of the memory that failed since it was full.
     #[serde(default)]
     pub memory_overflows: u32,

@@ -91,6 +91,11 @@ pub struct ApprovalPolicy {
     pub on_ask: Option<OnAsk>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
+    /// A policy of the tenant that holds here, beside its `default`. While there is
+    /// none of that name, every command asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 64)]
+    pub policy: Option<String>,
 }
 
 /// Client data kept with an object: string keys, any JSON values.

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::policy::NamedPolicy;
 use super::session::Session;
 use super::turn::Turn;
 
@@ -53,6 +54,13 @@ impl Version {
         Self {
             settings: None,
             whole: hash(&shown(turn)),
+        }
+    }
+
+    pub fn of_policy(policy: &NamedPolicy) -> Self {
+        Self {
+            settings: None,
+            whole: hash(&shown(policy)),
         }
     }
 

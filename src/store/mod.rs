@@ -30,6 +30,7 @@ pub mod node;
 mod notices;
 pub mod once;
 mod open;
+mod policies;
 mod postgres;
 mod probe;
 pub mod process;

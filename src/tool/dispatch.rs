@@ -9,7 +9,8 @@ use futures::FutureExt;
 use serde_json::{Map, Value};
 
 use super::budget::{self, Budget};
-use super::{Call, Done, Host, Tool, error_text};
+use super::registry::Entry;
+use super::{Call, Done, Host, error_text};
 use crate::environment::Parents;
 use crate::model::call::Effect;
 use crate::model::id::{CallId, SessionId, TenantId};
@@ -18,26 +19,26 @@ use crate::model::id::{CallId, SessionId, TenantId};
 const DIRECTORY: &str = "hermes-results";
 
 /// Runs the call and brings its result under the budget.
-pub async fn run(tool: &'static dyn Tool, call: Call, budget: Budget) -> Done {
+pub async fn run(tool: Arc<Entry>, call: Call, budget: Budget) -> Done {
     let shelf = Shelf {
         host: Arc::clone(&call.host),
         tenant: call.tenant_id,
         session: call.session_id,
         call: call.call_id,
     };
-    let spec = tool.spec();
     let effect = tool.effect(&call.arguments);
-    let started = AssertUnwindSafe(async move { tool.run(call).await });
+    let running = Arc::clone(&tool);
+    let started = AssertUnwindSafe(async move { running.run(call).await });
     let Ok(mut done) = started.catch_unwind().await else {
-        tracing::error!(tool = spec.name, call = %shelf.call, "a tool panicked");
-        let text = format!("Error executing {}: it stopped unexpectedly", spec.name);
+        tracing::error!(tool = tool.name(), call = %shelf.call, "a tool panicked");
+        let text = format!("Error executing {}: it stopped unexpectedly", tool.name());
         return Done {
             // What it did before is not known.
             survived: effect == Effect::Write,
             ..Done::failure(error_text::envelope(&error_text::sanitise(&text)))
         };
     };
-    let threshold = budget.threshold(spec.result_limit);
+    let threshold = budget.threshold(tool.result_limit());
     if threshold < done.result.chars().count() {
         done.result = shelf.shorten(&done.result).await;
     }
@@ -101,7 +102,7 @@ mod tests {
     use crate::model::call::Footprint;
     use crate::tool::budget::{ResultLimit, STORED_TAG};
     use crate::tool::testing::Bench;
-    use crate::tool::{Place, Spec};
+    use crate::tool::{Place, Spec, Tool};
 
     /// Answers with its argument `result`; panics without one.
     struct Echo;
@@ -150,7 +151,9 @@ mod tests {
 
     async fn echo(bench: &Bench, result: &str) -> String {
         let call = bench.call(json!({"result": result}));
-        run(&Echo, call, Budget::default()).await.result
+        run(Entry::built_in(&Echo).unwrap(), call, Budget::default())
+            .await
+            .result
     }
 
     fn stored(shown: &str) -> String {
@@ -195,7 +198,12 @@ mod tests {
     #[tokio::test]
     async fn a_tool_that_panics_is_a_failed_call() {
         let bench = Bench::new().await;
-        let done = run(&Echo, bench.call(json!({})), Budget::default()).await;
+        let done = run(
+            Entry::built_in(&Echo).unwrap(),
+            bench.call(json!({})),
+            Budget::default(),
+        )
+        .await;
         assert!(done.failed && done.survived);
         assert!(
             done.result.contains("[TOOL_ERROR] Error executing echo"),

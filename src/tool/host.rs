@@ -15,7 +15,9 @@ use crate::environment::{
     Environment, EnvironmentError, Isolation, IsolationChoice, Limits, Local, LocalSettings, Workspace,
 };
 use crate::guard::file_access::{Places, normalised};
-use crate::guard::globs::Globs;
+use crate::guard::policy::{Compiled, Policy};
+use crate::guard::standing::{ContainerGuard, DenyList, Standing, check_under};
+use crate::guard::{Backend, Judgement, Setting};
 use crate::model::id::{SessionId, TenantId};
 use crate::tool::processes::Processes;
 use crate::tool::skill::index::Index;
@@ -32,6 +34,9 @@ pub struct HostSettings {
     pub files: config::Files,
     /// `approvals.deny`: commands that never run.
     pub deny: Vec<String>,
+    /// `approvals.policy`: rules for every tenant.
+    pub policy: Policy,
+    pub container_guard: ContainerGuard,
     /// The server's variables, of which commands see those that the settings
     /// pass on.
     pub variables: Vec<(String, String)>,
@@ -50,6 +55,8 @@ pub enum HostError {
     DataDir { path: PathBuf, source: io::Error },
     #[error("`approvals.deny`: the patterns are too large")]
     Deny,
+    #[error("`approvals.policy` cannot be used")]
+    Policy(#[from] crate::guard::policy::Fault),
     #[error("`{key}`: the directory `{path}` cannot be used")]
     Root {
         key: &'static str,
@@ -66,8 +73,9 @@ pub struct Host {
     data_dir: PathBuf,
     /// Directories beside the workspace that tools may enter.
     further: Vec<PathBuf>,
-    deny: Vec<String>,
-    denied: Globs,
+    deny: DenyList,
+    policy: Compiled,
+    container_guard: ContainerGuard,
     /// How much of a file is shown.
     pub files: config::Files,
     shared_skills: Vec<PathBuf>,
@@ -107,8 +115,9 @@ impl Host {
             processes: Processes::default(),
             data_dir,
             further: writable.into_iter().chain(readable).collect(),
-            denied: Globs::new(&settings.deny).ok_or(HostError::Deny)?,
-            deny: settings.deny.clone(),
+            deny: DenyList::new(&settings.deny).ok_or(HostError::Deny)?,
+            policy: settings.policy.compile()?,
+            container_guard: settings.container_guard,
             files: settings.files.clone(),
             write_roots: terminal.write_safe_root.clone(),
             timeout: terminal.timeout,
@@ -130,16 +139,36 @@ impl Host {
     }
 
     /// The backend as the guard names it.
-    pub fn backend(&self) -> crate::guard::Backend {
+    pub fn backend(&self) -> Backend {
         match self.environment {
-            Environment::Local(_) => crate::guard::Backend::Local,
+            Environment::Local(_) => Backend::Local,
         }
     }
 
-    /// The operator's pattern that refuses a command, whatever else allows it.
-    pub fn denied_by(&self, command: &str) -> Option<&str> {
-        let place = self.denied.first_match(command)?;
-        self.deny.get(place).map(String::as_str)
+    /// What the guard says of a command that would run on `backend` in `cwd`, by
+    /// the built-in rules, the server's own lists and `policies`.
+    pub fn judged<'p>(
+        &'p self,
+        command: &str,
+        backend: Backend,
+        cwd: Option<&str>,
+        policies: impl IntoIterator<Item = &'p Compiled>,
+    ) -> Judgement {
+        let (home, agent_home) = (self.home.to_string_lossy(), self.agent_home.to_string_lossy());
+        let setting = Setting {
+            backend,
+            home: &home,
+            agent_home: &agent_home,
+            cwd,
+            sudo_password: false,
+        };
+        let standing = Standing {
+            deny: Some(&self.deny),
+            policies: std::iter::once(&self.policy).chain(policies).collect(),
+            container: self.container_guard,
+            mounts_host: false,
+        };
+        check_under(command, &setting, &standing)
     }
 
     /// Why commands cannot run here, if they cannot.

@@ -44,6 +44,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::base::Clock;
 use crate::guard::Finding;
+use crate::guard::policy::Compiled;
 use crate::live::hub::Pen;
 use crate::model::call::{Effect, Execution, Footprint};
 use crate::model::id::{CallId, SessionId, TenantId};
@@ -61,15 +62,26 @@ pub fn terminal_text(text: &str, command: &str) -> String {
 
 /// What a tool is, apart from what it does.
 #[derive(Clone, Copy, Debug)]
-pub struct Spec {
-    pub name: &'static str,
-    pub toolset: &'static str,
-    pub emoji: &'static str,
-    pub description: &'static str,
+pub struct SpecOf<'a> {
+    pub name: &'a str,
+    pub toolset: &'a str,
+    pub emoji: &'a str,
+    pub description: &'a str,
     /// Environment variables it wants, for display; never gates.
-    pub requires_env: &'static [&'static str],
+    pub requires_env: &'a [&'a str],
     /// How long a result may be to reach the model whole.
     pub result_limit: ResultLimit,
+}
+
+/// That of a tool which is part of this binary.
+pub type Spec = SpecOf<'static>;
+
+/// What the model is told of a tool where that depends on the tools beside it;
+/// what is `None` stands as the tool was registered.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wording {
+    pub description: Option<String>,
+    pub parameters: Option<Value>,
 }
 
 /// What a call is judged by: the same when it is proposed and when it starts.
@@ -79,6 +91,8 @@ pub struct Place<'a> {
     /// Where the session stands, absolute.
     pub cwd: &'a Path,
     pub backend: &'a str,
+    /// What the tenant adds to the guard's rules.
+    pub policies: &'a [Arc<Compiled>],
 }
 
 /// What the guard says of a call.
@@ -97,7 +111,7 @@ pub enum Judged {
 
 /// Something the model can call.
 pub trait Tool: Send + Sync {
-    fn spec(&self) -> Spec;
+    fn spec(&self) -> SpecOf<'_>;
 
     /// JSON Schema of the arguments.
     fn parameters(&self) -> Value;
@@ -122,6 +136,27 @@ pub trait Tool: Send + Sync {
     /// Why the tool cannot be offered on this host, if it cannot.
     fn unavailable(&self, _host: &Host) -> Option<String> {
         None
+    }
+
+    /// Tools with the same key share one check; `None` has its own.
+    fn check_key(&self) -> Option<String> {
+        None
+    }
+
+    /// A check that takes its time, in place of [`Tool::unavailable`]; it is
+    /// asked where nobody waits under a lock.
+    fn probe(&self) -> Option<BoxFuture<'static, Option<String>>> {
+        None
+    }
+
+    /// The words that depend on which tools are offered too.
+    fn worded(&self, _offered: &[&str]) -> Option<Wording> {
+        None
+    }
+
+    /// Its results were written by strangers.
+    fn is_untrusted(&self) -> bool {
+        untrusted::is_untrusted(self.spec().name)
     }
 
     /// Pure and quick: called under the session's lock.

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use utoipa::ToSchema;
 
-use super::Tool;
+use super::registry::Entry;
 use crate::model::client_tool::ClientTool;
 
 /// A tool that the selection names and the session does not get.
@@ -17,9 +18,9 @@ pub struct Absent {
     pub reason: String,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct SessionTools {
-    offered: Vec<&'static dyn Tool>,
+    offered: Vec<Arc<Entry>>,
     /// Those that the client carries out.
     clients: Vec<ClientTool>,
     absent: Vec<Absent>,
@@ -28,36 +29,33 @@ pub struct SessionTools {
 
 impl SessionTools {
     /// Tools are sorted by name, so that the definitions are byte-stable.
-    pub fn new(offered: Vec<&'static dyn Tool>, absent: Vec<Absent>) -> Self {
-        Self::with_clients(offered, absent, &[])
+    pub fn new(mut offered: Vec<Arc<Entry>>, mut absent: Vec<Absent>) -> Self {
+        offered.sort_by(|a, b| a.name().cmp(b.name()));
+        absent.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut tools = Self {
+            offered,
+            absent,
+            ..Self::default()
+        };
+        tools.define();
+        tools
     }
 
-    /// With tools of the client. One that has the name of a tool of the server
-    /// is left out.
-    pub fn with_clients(mut offered: Vec<&'static dyn Tool>, mut absent: Vec<Absent>, clients: &[ClientTool]) -> Self {
-        let taken = |name: &str| offered.iter().any(|tool| tool.spec().name == name);
-        let mut clients: Vec<ClientTool> = clients.iter().filter(|tool| !taken(tool.name())).cloned().collect();
-        clients.sort_by(|a, b| a.name().cmp(b.name()));
-        offered.sort_by_key(|tool| tool.spec().name);
-        absent.sort_by(|a, b| a.name.cmp(&b.name));
-        let own = offered.iter().map(|tool| definition(*tool));
-        let definitions: Vec<serde_json::Value> = own.chain(clients.iter().map(ClientTool::definition)).collect();
+    fn define(&mut self) {
+        let names = self.names();
+        let own = self.offered.iter().map(|tool| tool.definition(&names));
+        let definitions: Vec<Value> = own.chain(self.clients.iter().map(ClientTool::definition)).collect();
         // Values made of strings and maps always serialise.
-        let definitions = if definitions.is_empty() {
+        self.definitions = if definitions.is_empty() {
             None
         } else {
             to_raw_value(&definitions).ok().map(Arc::from)
         };
-        Self {
-            offered,
-            clients,
-            absent,
-            definitions,
-        }
     }
 
-    pub fn get(&self, name: &str) -> Option<&'static dyn Tool> {
-        self.offered.iter().copied().find(|tool| tool.spec().name == name)
+    pub fn get(&self, name: &str) -> Option<&Arc<Entry>> {
+        let at = self.offered.binary_search_by(|tool| tool.name().cmp(name)).ok()?;
+        self.offered.get(at)
     }
 
     /// A tool that the client carries out.
@@ -75,33 +73,49 @@ impl SessionTools {
     }
 
     /// JSON Schema of a tool's arguments.
-    pub fn parameters(&self, name: &str) -> Option<serde_json::Value> {
-        let own = self.get(name).map(Tool::parameters);
+    pub fn parameters(&self, name: &str) -> Option<Value> {
+        let own = self.get(name).map(|tool| tool.schema().clone());
         own.or_else(|| self.client(name).map(ClientTool::parameters))
     }
 
     pub fn names(&self) -> Vec<&str> {
-        let own = self.offered.iter().map(|tool| tool.spec().name);
+        let own = self.offered.iter().map(|tool| tool.name());
         own.chain(self.clients.iter().map(ClientTool::name)).collect()
     }
 
     /// The same without tools of these names, for that reason.
-    pub fn without(&self, names: &[&str], reason: &str) -> Self {
-        let is_out = |tool: &&'static dyn Tool| names.contains(&tool.spec().name);
-        let (out, offered): (Vec<_>, Vec<_>) = self.offered.iter().copied().partition(is_out);
-        let out = out.into_iter().map(|tool| Absent {
-            name: tool.spec().name.to_owned(),
-            reason: reason.to_owned(),
+    #[must_use]
+    pub fn without(mut self, names: &[&str], reason: &str) -> Self {
+        let before = self.offered.len();
+        self.offered.retain(|tool| {
+            let stays = !names.contains(&tool.name());
+            if !stays {
+                self.absent.push(Absent {
+                    name: tool.name().to_owned(),
+                    reason: reason.to_owned(),
+                });
+            }
+            stays
         });
-        Self::with_clients(offered, self.absent.iter().cloned().chain(out).collect(), &self.clients)
+        if self.offered.len() < before {
+            self.absent.sort_by(|a, b| a.name.cmp(&b.name));
+            self.define();
+        }
+        self
     }
 
-    /// The same with these tools of the client.
+    /// The same with these tools of the client. One that has the name of a tool
+    /// of the server is left out.
     pub fn and_clients(&self, clients: &[ClientTool]) -> Self {
-        Self::with_clients(self.offered.clone(), self.absent.clone(), clients)
+        let mut tools = self.clone();
+        let fresh = clients.iter().filter(|tool| self.get(tool.name()).is_none());
+        tools.clients = fresh.cloned().collect();
+        tools.clients.sort_by(|a, b| a.name().cmp(b.name()));
+        tools.define();
+        tools
     }
 
-    pub fn offered(&self) -> &[&'static dyn Tool] {
+    pub fn offered(&self) -> &[Arc<Entry>] {
         &self.offered
     }
 
@@ -113,12 +127,4 @@ impl SessionTools {
     pub fn definitions(&self) -> Option<Arc<RawValue>> {
         self.definitions.clone()
     }
-}
-
-fn definition(tool: &dyn Tool) -> serde_json::Value {
-    let spec = tool.spec();
-    serde_json::json!({
-        "type": "function",
-        "function": {"name": spec.name, "description": spec.description, "parameters": tool.parameters()},
-    })
 }

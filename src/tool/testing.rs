@@ -11,6 +11,8 @@ use super::{Call, Done, Host, HostSettings, Place, Tool, file_views};
 use crate::base::Clock;
 use crate::config::{Config, Sources};
 use crate::environment::Workspace;
+use crate::guard::policy::Policy;
+use crate::guard::standing::ContainerGuard;
 use crate::live::hub::Hub;
 use crate::model::id::{CallId, SessionId, TenantId, TurnId};
 
@@ -101,12 +103,15 @@ pub(crate) fn place(cwd: &Path) -> Place<'_> {
         workspace: Path::new("/data/work"),
         cwd,
         backend: "local",
+        policies: &[],
     }
 }
 
 fn settings(directory: &Path) -> HostSettings {
     HostSettings {
         deny: Vec::new(),
+        policy: Policy::default(),
+        container_guard: ContainerGuard::Skip,
         exec_program: "/nonexistent/hermes-server".into(),
         data_dir: directory.to_path_buf(),
         terminal: Config::load(&Sources::default()).unwrap().terminal,

@@ -158,7 +158,7 @@ impl InFlight {
                 clock: engine.clock().clone(),
                 host: engine.host().clone(),
             };
-            let running = dispatch::run(tool, call, Budget::default());
+            let running = dispatch::run(tool.clone(), call, Budget::default());
             let task = self.tasks.spawn(async move { (id, running.await) });
             self.by_task.insert(task.id(), id);
         }

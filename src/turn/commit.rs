@@ -3,12 +3,15 @@
 //! was decided. An ended turn promotes the queue's head in the same
 //! transaction.
 
+use std::sync::Arc;
+
 use super::budgets;
 use super::engine::{Engine, Scene};
 use super::kin;
 use super::state::State;
 use super::step::Step;
 use crate::base::Timestamp;
+use crate::guard::policy::Compiled;
 use crate::live::drafts::Item;
 use crate::live::hub::Pen;
 use crate::model::approval::{Approval, ApprovalStatus};
@@ -96,7 +99,7 @@ pub(super) async fn carry_out_callless(
     let scene = engine.scene(&state.session, &state.turn);
     let state = with_budgets(rows, engine, &scene, state).await?;
     let state = with_memories(rows, &scene, state).await?;
-    let decided = decide(engine, &scene, state, &[], change);
+    let decided = decide(engine, &scene, state, (&[], &[]), change);
     carried(rows, engine, decided, pen).await
 }
 
@@ -157,19 +160,20 @@ async fn by_grants(
     let scene = engine.scene(&state.session, &state.turn);
     let state = with_budgets(rows, engine, &scene, state).await?;
     let user = state.session.user_id.clone();
+    let policies = engine.policies().of(rows, &state.session).await?;
     for _ in 0..GRANT_TRIES {
         let now = engine.clock().now();
         let grants = rows.grants_in_force(state.session.home(), &user, now).await?;
         if grants.is_empty() {
             break;
         }
-        let (after, writes, now) = decide(engine, &scene, state.clone(), &grants, change.clone());
+        let (after, writes, now) = decide(engine, &scene, state.clone(), (&grants, &policies), change.clone());
         if rows.use_grants(&user, &writes.used_grants, now).await? {
             return Ok((after, writes, now));
         }
     }
     // Without any grant somebody is asked.
-    Ok(decide(engine, &scene, state, &[], change))
+    Ok(decide(engine, &scene, state, (&[], &policies), change))
 }
 
 async fn with_budgets(rows: &mut Rows<'_>, engine: &Engine, scene: &Scene, state: State) -> Result<State, StoreError> {
@@ -202,10 +206,10 @@ fn decide(
     engine: &Engine,
     scene: &Scene,
     state: State,
-    grants: &[Grant],
+    (grants, policies): (&[Grant], &[Arc<Compiled>]),
     change: impl FnOnce(&mut Step<'_>),
 ) -> Decided {
-    let world = engine.world(scene, grants);
+    let world = engine.world(scene, grants, policies);
     let mut step = Step::new(&world, state);
     change(&mut step);
     let (state, writes) = step.done();
@@ -252,7 +256,7 @@ async fn promote(
     };
     let Some(head) = head else { return Ok(None) };
     let scene = engine.scene(&state.session, &head);
-    let world = engine.world(&scene, &[]);
+    let world = engine.world(&scene, &[], &[]);
     let whose = (&state.session, &head);
     let budgets = budgets::load(rows, &scene.rules, whose, world.now, &writes.usage).await?;
     let waiting = State {

@@ -15,15 +15,18 @@ use tracing::Instrument;
 
 use super::admission::Ceilings;
 use super::delegation::{self, Delegation};
+use super::policies::Ready;
 use super::state::State;
 use super::world::{Rules, World};
 use super::{owner, run};
-use crate::base::Clock;
+use crate::base::{Clock, Timestamp};
+use crate::guard::policy::Compiled;
 use crate::live::hub::Hub;
 use crate::model::approval::{OnAsk, OnExpiry, Recovery};
 use crate::model::budget::{BudgetScope, BudgetUnit, Budgets};
 use crate::model::client_tool::{self, ClientTool};
 use crate::model::grant::Grant;
+use crate::model::guardrail;
 use crate::model::id::{NodeId, ProcessId, SessionId, TenantId, TurnId};
 use crate::model::memory::Limits;
 use crate::model::record::{SessionRecord, TurnRecord};
@@ -33,7 +36,8 @@ use crate::provider::Provider;
 use crate::provider::retry::Policy;
 use crate::store::Store;
 use crate::tool::Host;
-use crate::tool::registry::{Registry, Selection, UnknownToolset};
+use crate::tool::registry::live::Live;
+use crate::tool::registry::{KEPT, Registry, Selection, UnknownToolset};
 use crate::tool::session_tools::SessionTools;
 
 /// What the configuration says about turns.
@@ -59,6 +63,7 @@ pub struct Settings {
     pub allowlist: Vec<String>,
     pub budgets: Budgets,
     pub delegation: Delegation,
+    pub guardrail: guardrail::Limits,
     pub prices: Prices,
     /// What prices and costs are in.
     pub currency: String,
@@ -82,8 +87,9 @@ struct Inner {
     /// takes the place of one that was used while the process lives on.
     stopping: Mutex<CancellationToken>,
     nudges: Nudges,
-    /// The tools of selections seen lately.
-    selections: Mutex<HashMap<String, Arc<SessionTools>>>,
+    /// The tools of selections seen lately, and when they were worked out.
+    selections: Mutex<HashMap<String, (Timestamp, Arc<SessionTools>)>>,
+    policies: Ready,
 }
 
 /// Selections kept; hosts use a handful, so a full map starts over.
@@ -105,7 +111,7 @@ pub struct Parts {
     pub clock: Clock,
     pub hub: Hub,
     pub host: Arc<Host>,
-    pub registry: Arc<Registry>,
+    pub tools: Arc<Live>,
     pub provider: Provider,
     pub settings: Settings,
     pub process: ProcessId,
@@ -143,6 +149,7 @@ impl Engine {
             stopping: Mutex::default(),
             nudges: Nudges::default(),
             selections: Mutex::default(),
+            policies: Ready::default(),
         }))
     }
 
@@ -162,8 +169,14 @@ impl Engine {
         &self.0.parts.host
     }
 
-    pub fn registry(&self) -> &Registry {
-        &self.0.parts.registry
+    /// The tools that this server and its plugins have.
+    pub fn tools(&self) -> &Live {
+        &self.0.parts.tools
+    }
+
+    /// Those of a tenant, as of now.
+    pub fn registry(&self, tenant: TenantId) -> Arc<Registry> {
+        self.0.parts.tools.of(tenant)
     }
 
     pub fn settings(&self) -> &Settings {
@@ -179,6 +192,10 @@ impl Engine {
     pub fn is_elsewhere(&self, node: Option<NodeId>) -> bool {
         let parts = &self.0.parts;
         !parts.shared && node.is_some_and(|node| node != parts.node)
+    }
+
+    pub(super) fn policies(&self) -> &Ready {
+        &self.0.policies
     }
 
     pub(super) fn provider(&self) -> &Provider {
@@ -325,6 +342,7 @@ impl Engine {
         };
         Scene {
             tools: self.selected(
+                session.tenant_id,
                 &selection,
                 &client_tool::together(&session.tools, &turn.options.tools),
                 self.blocked(session),
@@ -343,27 +361,37 @@ impl Engine {
 
     /// The tools of a selection: worked out once, since every commit of every
     /// turn asks for them.
-    fn selected(&self, selection: &Selection<'_>, clients: &[ClientTool], blocked: &[&str]) -> Arc<SessionTools> {
-        let key = format!("{selection:?} {clients:?} {blocked:?}");
-        let mut known = self.0.selections.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tools) = known.get(&key) {
+    fn selected(
+        &self,
+        tenant: TenantId,
+        selection: &Selection<'_>,
+        clients: &[ClientTool],
+        blocked: &[&str],
+    ) -> Arc<SessionTools> {
+        let (registry, now) = (self.registry(tenant), self.clock().now());
+        let key = match clients {
+            [] => format!("{} {selection:?} {blocked:?}", registry.generation()),
+            clients => format!("{} {selection:?} {blocked:?} {clients:?}", registry.generation()),
+        };
+        let known = || self.0.selections.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, tools)) = known().get(&key).filter(|(at, _)| now.since(*at) < KEPT) {
             return Arc::clone(tools);
         }
         // Names were checked when they were set; should a toolset be gone
-        // since, the turn has no tools rather than other ones.
-        let tools = self.0.parts.registry.select(selection, &self.0.parts.host);
+        // since, the turn has no tools rather than other ones. Checks run
+        // here, so no lock is held.
+        let tools = registry.select(selection, self.tools().offers(self.host()));
         let tools = tools.unwrap_or_else(|_| SessionTools::new(Vec::new(), Vec::new()));
-        let tools = Arc::new(
-            match clients {
-                [] => tools,
-                clients => tools.and_clients(clients),
-            }
-            .without(blocked, delegation::REASON),
-        );
+        let tools = match clients {
+            [] => tools,
+            clients => tools.and_clients(clients),
+        };
+        let tools = Arc::new(tools.without(blocked, delegation::REASON));
+        let mut known = known();
         if MAX_SELECTIONS <= known.len() {
             known.clear();
         }
-        known.insert(key, Arc::clone(&tools));
+        known.insert(key, (now, Arc::clone(&tools)));
         tools
     }
 
@@ -396,11 +424,17 @@ impl Engine {
             allowlist: settings.allowlist.clone(),
             budgets,
             delegation: settings.delegation.clone(),
+            guardrail: settings.guardrail,
             memory: settings.memory,
         }
     }
 
-    pub(super) fn world<'a>(&'a self, scene: &'a Scene, grants: &'a [Grant]) -> World<'a> {
+    pub(super) fn world<'a>(
+        &'a self,
+        scene: &'a Scene,
+        grants: &'a [Grant],
+        policies: &'a [Arc<Compiled>],
+    ) -> World<'a> {
         World {
             now: self.clock().now(),
             ids: self.clock(),
@@ -410,6 +444,7 @@ impl Engine {
             host: self.host(),
             workspace: scene.workspace.clone(),
             grants,
+            policies,
             rules: &scene.rules,
         }
     }
@@ -420,16 +455,16 @@ impl Engine {
         session: &SessionRecord,
         ceiling: Option<&[String]>,
     ) -> Result<SessionTools, UnknownToolset> {
+        let registry = self.registry(session.tenant_id);
         let selection = Selection {
             presets: std::slice::from_ref(&session.preset),
             session: Some(&session.toolsets),
             turn: None,
             ceiling,
         };
-        let tools = self.0.parts.registry.select(&selection, &self.0.parts.host)?;
-        Ok(tools
-            .and_clients(&session.tools)
-            .without(self.blocked(session), delegation::REASON))
+        let tools = registry.select(&selection, self.tools().offers(self.host()))?;
+        let tools = tools.and_clients(&session.tools);
+        Ok(tools.without(self.blocked(session), delegation::REASON))
     }
 
     /// Tools that delegated work does not get.

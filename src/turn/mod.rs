@@ -15,6 +15,7 @@ mod kin;
 mod model_call;
 pub mod next;
 mod owner;
+mod policies;
 mod prompt;
 pub mod requests;
 mod run;

@@ -109,6 +109,10 @@ pub fn next(state: &State, max_steps: u32) -> Next {
 
 fn after_answer(state: &State, max_steps: u32) -> Next {
     let progress = &state.turn.progress;
+    if let Some(why) = &progress.halted {
+        let problem = Problem::new(ProblemCode::ToolLoop, why.clone());
+        return Next::Finish(Outcome::failed(StopReason::Error, problem));
+    }
     let more = || call_model(state, progress.steps < max_steps);
     let done = || {
         let over = max_steps < progress.steps;

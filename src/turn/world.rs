@@ -3,12 +3,15 @@
 //! pure.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::delegation::Delegation;
 use crate::base::{Clock, Id, Timestamp, id::Kind};
+use crate::guard::policy::Compiled;
 use crate::model::approval::{OnAsk, OnExpiry, Recovery};
 use crate::model::budget::Budgets;
 use crate::model::grant::Grant;
+use crate::model::guardrail;
 use crate::model::id::{NodeId, ProcessId};
 use crate::model::memory::Limits;
 use crate::model::session::ApprovalMode;
@@ -34,6 +37,7 @@ pub struct Rules {
     pub allowlist: Vec<String>,
     pub budgets: Budgets,
     pub delegation: Delegation,
+    pub guardrail: guardrail::Limits,
     /// How long the lists of memory may be.
     pub memory: Limits,
 }
@@ -51,6 +55,8 @@ pub struct World<'a> {
     pub host: &'a Host,
     pub workspace: PathBuf,
     pub grants: &'a [Grant],
+    /// The tenant's, for the session.
+    pub policies: &'a [Arc<Compiled>],
     pub rules: &'a Rules,
 }
 
@@ -67,6 +73,7 @@ impl World<'_> {
             workspace: &self.workspace,
             cwd,
             backend,
+            policies: self.policies,
         }
     }
 }

@@ -417,7 +417,8 @@ fn a_budget_adds_no_commit_but_the_decision() {
             .unwrap()
             .iter()
             .copied()
-            .filter(|label| !label.starts_with("process"))
+            // What other tasks of the server commit comes when it comes.
+            .filter(|label| !label.starts_with("process") && *label != "audit.chained")
             .collect();
         assert_eq!(labels, ["create_turn", "answer", "results", "decide", "answer"]);
         server.stop().await;

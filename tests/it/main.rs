@@ -35,6 +35,7 @@ mod memory;
 mod migrations;
 mod openapi;
 mod parked;
+mod policies;
 mod promises;
 mod races;
 mod recovery;

@@ -15,10 +15,12 @@ use crate::openapi::{Operation, document};
 const KEY: &str = "Idempotency-Key";
 
 /// POST operations that change nothing, so that sending them twice is nothing.
-const QUESTIONS: [(&str, &str); 3] = [
+const QUESTIONS: [(&str, &str); 5] = [
     ("check_command", "it says what the guard thinks"),
     ("create_session_stream_token", "a token is signed, not kept"),
     ("create_stream_token", "a token is signed, not kept"),
+    ("resolve_toolsets", "it says what a choice comes to"),
+    ("sample_toolsets", "it draws by chance or by the seed given"),
 ];
 
 /// Lists whose cursors are not signed.

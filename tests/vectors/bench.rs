@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use hermes_server::base::Clock;
 use hermes_server::config::{Config, Sources, Terminal};
+use hermes_server::guard::policy::Policy;
+use hermes_server::guard::standing::ContainerGuard;
 use hermes_server::live::hub::Hub;
 use hermes_server::model::id::{CallId, SessionId, TenantId, TurnId};
 use hermes_server::tool::registry::Registry;
@@ -34,6 +36,8 @@ impl Bench {
             terminal: config.terminal,
             files: config.files,
             deny: Vec::new(),
+            policy: Policy::default(),
+            container_guard: ContainerGuard::Skip,
             variables: Vec::new(),
             skills: Vec::new(),
             home: "/home/alice".into(),
@@ -63,9 +67,8 @@ impl Bench {
 
     /// The result of a call, as the model reads it.
     pub fn run(&self, tool: &str, arguments: Value) -> Value {
-        let tool = Registry::collect()
-            .get(tool)
-            .unwrap_or_else(|| panic!("no tool `{tool}`"));
+        let registry = Registry::collect();
+        let tool = registry.get(tool).unwrap_or_else(|| panic!("no tool `{tool}`"));
         let pen = Hub::default().write(self.session, TurnId::new(&self.clock), 0).pen();
         let call = Call {
             tenant_id: self.tenant,

@@ -52,7 +52,7 @@ const fn tag(name: &'static str, about: &'static str, writing: Scope) -> Tag {
     }
 }
 
-const TAGS: [Tag; 12] = [
+const TAGS: [Tag; 13] = [
     tag(
         "sessions",
         "Conversations with their settings, messages and events.",
@@ -95,6 +95,7 @@ const TAGS: [Tag; 12] = [
     ),
     tag("tools", "Tools, toolsets and presets.", Scope::SessionsRead),
     tag("models", "Models that can answer.", Scope::SessionsRead),
+    tag("policies", "Rules that a tenant adds to the guard's own.", Scope::Admin),
     // A judgement is a question, though it is asked with POST.
     tag("guard", "What the guard says about a command.", Scope::SessionsRead),
 ];

@@ -83,7 +83,7 @@ pub(super) async fn create_grant(
 ) -> Result<Response, Failure> {
     caller.require(Scope::GrantsWrite)?;
     let (new, once): (NewGrant, _) = payload.json_once(&caller.principal).await?;
-    check(&new, &state)?;
+    check(&new, &state, &caller)?;
     let scope = match new.session_id {
         Some(_) => GrantScope::Session,
         None => GrantScope::Always,
@@ -134,8 +134,9 @@ async fn add(scope: &store::Scope, grant: Grant) -> Result<Grant, EngineError> {
     added.await?
 }
 
-fn check(new: &NewGrant, state: &ApiState) -> Result<(), Failure> {
-    let Some(tool) = state.engine.registry().get(&new.tool) else {
+fn check(new: &NewGrant, state: &ApiState, caller: &Caller) -> Result<(), Failure> {
+    let registry = state.engine.registry(caller.principal.tenant);
+    let Some(tool) = registry.get(&new.tool) else {
         return Err(Failure::field(
             "/tool",
             "there is no such tool; `GET /v1/tools` lists them",

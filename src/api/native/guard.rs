@@ -10,7 +10,9 @@ use crate::api::caller::Caller;
 use crate::api::failure::Failure;
 use crate::api::payload::Payload;
 use crate::api::state::ApiState;
-use crate::guard::{self, Backend, Judgement, Setting};
+use crate::guard::policy::{Compiled, Policy};
+use crate::guard::{Backend, Judgement};
+use crate::model::policy::DEFAULT;
 use crate::model::principal::Scope;
 
 pub(super) fn routes() -> Surface {
@@ -26,9 +28,15 @@ pub(super) struct CommandCheck {
     #[serde(default)]
     #[schema(required = false)]
     backend: Backend,
+    /// Rules to judge by in place of the tenant's `default` policy, as they would
+    /// be written.
+    policy: Option<Policy>,
 }
 
 /// Judge a command as the guard would; nothing runs.
+///
+/// The server's rules and lists count, and the tenant's `default` policy. What
+/// grants, answers and the mode of a session would settle does not.
 #[utoipa::path(post, path = "/v1/guard/check", tag = "guard",
     request_body = CommandCheck,
     responses((status = 200, description = "The verdict, what led to it, and the commands that were found.",
@@ -40,14 +48,21 @@ pub(super) async fn check_command(
 ) -> Result<Json<Judgement>, Failure> {
     caller.require(Scope::SessionsRead)?;
     let asked: CommandCheck = payload.json().await?;
-    let host = state.engine.host();
-    let (home, agent_home) = (host.home.to_string_lossy(), host.agent_home.to_string_lossy());
-    let setting = Setting {
-        backend: asked.backend,
-        home: &home,
-        agent_home: &agent_home,
-        cwd: None,
-        sudo_password: false,
+    let policy = match asked.policy {
+        Some(policy) => policy,
+        None => {
+            let read = caller
+                .scope
+                .read(|mut rows| Box::pin(async move { rows.policy(DEFAULT).await }));
+            read.await?.map(|found| found.policy).unwrap_or_default()
+        }
     };
-    Ok(Json(guard::check(&asked.command, &setting)))
+    let policy: Compiled = policy
+        .compile()
+        .map_err(|fault| Failure::field(&format!("/policy{}", fault.pointer), fault.detail))?;
+    let host = state.engine.host().clone();
+    let judge = move || host.judged(&asked.command, asked.backend, None, [&policy]);
+    // A long text takes milliseconds, which are not the other requests' to wait.
+    let judged = tokio::task::spawn_blocking(judge).await;
+    Ok(Json(judged.map_err(Failure::internal)?))
 }

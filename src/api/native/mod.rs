@@ -18,6 +18,7 @@ mod keys;
 mod listing;
 mod models;
 mod new_turn;
+mod policies;
 mod questions;
 mod search;
 mod session_list;
@@ -28,6 +29,7 @@ mod streams;
 mod tenant_streams;
 mod tool_results;
 mod tools;
+mod toolsets;
 mod transfer;
 mod turns;
 mod usage;
@@ -54,8 +56,10 @@ pub(super) fn routes() -> Surface {
         .merge(keys::routes())
         .merge(audit::routes())
         .merge(tools::routes())
+        .merge(toolsets::routes())
         .merge(models::routes())
         .merge(guard::routes())
+        .merge(policies::routes())
         .merge(health::routes())
         .merge(documents::routes())
 }

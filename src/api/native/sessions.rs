@@ -16,6 +16,7 @@ use crate::api::payload::Payload;
 use crate::api::state::ApiState;
 use crate::model::client_tool::ClientTool;
 use crate::model::id::SessionId;
+use crate::model::policy::is_name;
 use crate::model::principal::Scope;
 use crate::model::problem::Problem;
 use crate::model::sampling::{ReasoningEffort, ResponseFormat, Sampling, SamplingChanges, ToolChoice};
@@ -213,6 +214,10 @@ impl SessionChanges {
 /// Whoever has nobody asked decides every approval beforehand, which takes the
 /// right to decide.
 pub(super) fn may_settle(caller: &Caller, approvals: &ApprovalPolicy) -> Result<(), Failure> {
+    if let Some(name) = approvals.policy.as_deref().filter(|name| !is_name(name)) {
+        let detail = format!("`{}` is no name of a policy", name.escape_debug());
+        return Err(Failure::field("/approvals/policy", detail));
+    }
     match approvals.mode {
         Some(ApprovalMode::Off) => caller.require(Scope::ApprovalsDecide),
         Some(ApprovalMode::Manual) | None => Ok(()),

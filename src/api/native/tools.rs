@@ -1,6 +1,8 @@
 //! Tools and toolsets: all that this server has, and what one session gets.
 //! The latter is the value that a call is checked against when it starts.
 
+use std::sync::Arc;
+
 use crate::api::surface::{Surface, routes};
 use axum::Json;
 use axum::extract::State;
@@ -14,7 +16,7 @@ use crate::api::path::{FromSegments, InPath};
 use crate::api::state::ApiState;
 use crate::model::id::SessionId;
 use crate::model::principal::Scope;
-use crate::tool::registry::{ToolView, ToolsetView};
+use crate::tool::registry::{Registry, ToolView, ToolsetView};
 use crate::tool::session_tools::{Absent, SessionTools};
 
 pub(super) fn routes() -> Surface {
@@ -53,7 +55,7 @@ pub(super) async fn list_tools(
     caller: Caller,
 ) -> Result<Json<Listing<ToolView>>, Failure> {
     caller.require(Scope::SessionsRead)?;
-    Ok(Json(Listing::of(tool_views(&state))))
+    Ok(Json(Listing::of(tool_views(&state, &caller).await)))
 }
 
 /// Read a tool.
@@ -66,7 +68,7 @@ pub(super) async fn get_tool(
     InPath(Name(name)): InPath<Name>,
 ) -> Result<Json<ToolView>, Failure> {
     caller.require(Scope::SessionsRead)?;
-    let mut views = tool_views(&state).into_iter();
+    let mut views = tool_views(&state, &caller).await.into_iter();
     let found = views.find(|view| view.name == name);
     found.map(Json).ok_or_else(|| Failure::not_found("tool"))
 }
@@ -79,7 +81,7 @@ pub(super) async fn list_toolsets(
     caller: Caller,
 ) -> Result<Json<Listing<ToolsetView>>, Failure> {
     caller.require(Scope::SessionsRead)?;
-    Ok(Json(Listing::of(toolset_views(&state))))
+    Ok(Json(Listing::of(toolset_views(&state, &caller).await)))
 }
 
 /// Read a toolset.
@@ -92,7 +94,7 @@ pub(super) async fn get_toolset(
     InPath(Name(name)): InPath<Name>,
 ) -> Result<Json<ToolsetView>, Failure> {
     caller.require(Scope::SessionsRead)?;
-    let mut views = toolset_views(&state).into_iter();
+    let mut views = toolset_views(&state, &caller).await.into_iter();
     let found = views.find(|view| view.info.name == name);
     found.map(Json).ok_or_else(|| Failure::not_found("toolset"))
 }
@@ -111,6 +113,7 @@ pub(super) async fn list_session_tools(
         .scope
         .read(move |mut rows| Box::pin(async move { rows.session_record(id).await }));
     let record = record.await?.ok_or_else(|| Failure::not_found("session"))?;
+    registry(&state, &caller).await;
     let ceiling = caller.principal.tools.as_deref();
     // A toolset that is gone since it was chosen leaves a turn without tools.
     let tools = state.engine.session_tools(&record, ceiling);
@@ -127,24 +130,30 @@ impl FromSegments for Name {
     }
 }
 
-fn tool_views(state: &ApiState) -> Vec<ToolView> {
-    state.engine.registry().tool_views(state.engine.host())
+/// The caller's tools as of now, their checks asked anew where that is due.
+pub(super) async fn registry(state: &ApiState, caller: &Caller) -> Arc<Registry> {
+    let registry = state.engine.registry(caller.principal.tenant);
+    state.engine.tools().refresh(&registry).await;
+    registry
 }
 
-fn toolset_views(state: &ApiState) -> Vec<ToolsetView> {
-    state.engine.registry().toolset_views(state.engine.host())
+async fn tool_views(state: &ApiState, caller: &Caller) -> Vec<ToolView> {
+    let offers = state.engine.tools().offers(state.engine.host());
+    registry(state, caller).await.tool_views(offers)
+}
+
+async fn toolset_views(state: &ApiState, caller: &Caller) -> Vec<ToolsetView> {
+    let offers = state.engine.tools().offers(state.engine.host());
+    registry(state, caller).await.toolset_views(offers, &state.toolsets)
 }
 
 impl From<&SessionTools> for OfferedTools {
     fn from(tools: &SessionTools) -> Self {
-        let offered = tools.offered().iter().map(|tool| {
-            let spec = tool.spec();
-            OfferedTool {
-                name: spec.name.to_owned(),
-                toolset: spec.toolset.to_owned(),
-                description: spec.description.to_owned(),
-                parameters: tool.parameters(),
-            }
+        let offered = tools.offered().iter().map(|tool| OfferedTool {
+            name: tool.name().to_owned(),
+            toolset: tool.toolset().to_owned(),
+            description: tool.description().to_owned(),
+            parameters: tool.schema().clone(),
         });
         let brought = tools.clients().iter().map(|tool| OfferedTool {
             name: tool.name().to_owned(),

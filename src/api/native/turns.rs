@@ -118,7 +118,7 @@ pub(super) async fn create_turn(
     let (request, once): (TurnRequest, _) = payload.json_once(&caller.principal).await?;
     let on_disconnect = request.on_disconnect();
     let new = request.checked(&caller.principal, state.body.max_input_chars)?;
-    known_toolsets(&state, new.options.toolsets.as_ref())?;
+    known_toolsets(&state, &caller, new.options.toolsets.as_ref())?;
     // Whoever asked to be told at once has no connection to lose.
     let held = on_disconnect == OnDisconnect::Cancel && (wanted.follows() || patience.is_some());
     let (maker, scope) = (state.clone(), caller.scope.clone());
@@ -209,12 +209,15 @@ async fn found(scope: &store::Scope, session: SessionId, turn: TurnId) -> Result
 
 /// A turn's own selection is refused as a session's is: a name that nobody
 /// knows would leave the turn without tools.
-fn known_toolsets(state: &ApiState, turn: Option<&ToolsetSelection>) -> Result<(), Failure> {
+fn known_toolsets(state: &ApiState, caller: &Caller, turn: Option<&ToolsetSelection>) -> Result<(), Failure> {
     let selection = Selection {
         turn,
         ..Selection::default()
     };
-    let selected = state.engine.registry().select(&selection, state.engine.host());
+    let engine = &state.engine;
+    let selected = engine
+        .registry(caller.principal.tenant)
+        .select(&selection, engine.tools().offers(engine.host()));
     selected
         .map(drop)
         .map_err(|unknown| Failure::field("/toolsets", unknown.to_string()))

@@ -76,28 +76,44 @@ pub(crate) struct Scene<'s> {
     pub(crate) fetched: &'s [String],
 }
 
-const FAMILIES: [&[Rule]; 20] = [
-    floor::RULES,
-    sudo::RULES,
-    delete::RULES,
-    permissions::RULES,
-    disk::RULES,
-    files::RULES,
-    system::RULES,
-    admin::RULES,
-    cloud::RULES,
-    process::RULES,
-    network::RULES,
-    credentials::RULES,
-    environment::RULES,
-    interpreters::RULES,
-    programs::RULES,
-    git::RULES,
-    docker::RULES,
-    sql::RULES,
-    hermes::RULES,
-    windows::RULES,
+/// A policy turns families off by these names; the floor's stays on.
+const FAMILIES: [(&str, &[Rule]); 20] = [
+    ("floor", floor::RULES),
+    ("sudo", sudo::RULES),
+    ("delete", delete::RULES),
+    ("permissions", permissions::RULES),
+    ("disk", disk::RULES),
+    ("files", files::RULES),
+    ("system", system::RULES),
+    ("admin", admin::RULES),
+    ("cloud", cloud::RULES),
+    ("process", process::RULES),
+    ("network", network::RULES),
+    ("credentials", credentials::RULES),
+    ("environment", environment::RULES),
+    ("interpreters", interpreters::RULES),
+    ("programs", programs::RULES),
+    ("git", git::RULES),
+    ("docker", docker::RULES),
+    ("sql", sql::RULES),
+    ("hermes", hermes::RULES),
+    ("windows", windows::RULES),
 ];
+
+/// The families that can be turned off.
+pub(crate) fn families() -> impl Iterator<Item = &'static str> {
+    FAMILIES.iter().map(|(name, _)| *name).filter(|name| *name != "floor")
+}
+
+/// The family of a rule; none for the floor and for text that was not read.
+pub(crate) fn family_of(rule: &str) -> Option<&'static str> {
+    let of = |rules: &[Rule]| {
+        rules
+            .iter()
+            .any(|row| row.id == rule && !matches!(row.weight, Weight::Floor))
+    };
+    FAMILIES.iter().find(|(_, rules)| of(rules)).map(|(name, _)| *name)
+}
 
 /// Rules by program, each with the number of its family.
 struct Index {
@@ -111,7 +127,7 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
         by_name: HashMap::new(),
         always: Vec::new(),
     };
-    for (family, rules) in FAMILIES.iter().enumerate() {
+    for (family, (_, rules)) in FAMILIES.iter().enumerate() {
         for rule in *rules {
             if rule.programs.is_empty() {
                 index.always.push((family, rule));
@@ -160,5 +176,5 @@ fn family_name(name: &str) -> Option<&'static str> {
 /// Every rule there is, also the one that needs no invocation.
 #[cfg(test)]
 pub(crate) fn all() -> impl Iterator<Item = &'static Rule> {
-    FAMILIES.iter().flat_map(|rules| rules.iter()).chain([&FORK_BOMB])
+    FAMILIES.iter().flat_map(|(_, rules)| rules.iter()).chain([&FORK_BOMB])
 }

@@ -26,10 +26,11 @@ impl Tracer<'_> {
             return None;
         }
         call.writes = rules::writes(&call);
-        if !call.program.text.is_empty() {
-            self.ledger.command(&call);
+        let listed = (!call.program.text.is_empty()).then(|| self.ledger.command(&call));
+        if listed.is_some() {
             self.heard.push(call.name.clone());
         }
+        self.ledger.redirects_of(&call);
         let setting = Setting {
             cwd: self.cwd.as_deref(),
             ..*self.setting
@@ -39,12 +40,18 @@ impl Tracer<'_> {
             executable: &self.executable,
             fetched: &self.fetched,
         };
+        let found = self.ledger.findings();
         rules::judge(&call, &scene, &mut self.ledger);
+        self.ledger.made_in(found, &call);
         let mut fed = self.fed_by(&call);
+        let met = self.ledger.met();
         for inner in unwrap::inner(&call) {
             if let Some(inner_feed) = self.enter(inner, &call, place, hops) {
                 fed = Rc::unwrap_or_clone(inner_feed).after(&Feed { span: call.span, ..fed });
             }
+        }
+        if let Some(place) = listed.filter(|_| met < self.ledger.met()) {
+            self.ledger.runs_others(place);
         }
         self.follow_function(&call, place);
         self.follow_alias(&call, place);

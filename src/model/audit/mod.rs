@@ -42,6 +42,9 @@ pub enum AuditAction {
     /// Closed by the end of its turn.
     #[serde(rename = "approval.cancelled")]
     ApprovalCancelled,
+    /// A policy of the tenant was written; `fields` names it and what changed.
+    #[serde(rename = "policy.changed")]
+    PolicyChanged,
     #[serde(rename = "grant.created")]
     GrantCreated,
     #[serde(rename = "grant.used")]

@@ -1,18 +1,33 @@
-//! Every tool of this server, collected from where each registers itself.
+//! Every tool of this server, collected from where each registers itself, and
+//! what plugins and tool servers bring at run time.
 //!
-//! A value, sorted by name: nothing here is global but the collecting. What a
-//! selection of toolsets means for a session is decided here, with a reason for
-//! every tool that the session does not get.
+//! A registry is a value, sorted by name: nothing here is global but the
+//! collecting. What a selection of toolsets means for a session is decided here,
+//! with a reason for every tool that the session does not get.
 
-use serde::Serialize;
-use serde_json::Value;
-use utoipa::ToSchema;
+mod availability;
+mod draft;
+mod entry;
+pub mod live;
+mod sanity;
+mod views;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Tool;
 use super::session_tools::{Absent, SessionTools};
-use super::toolset::{Catalog, Info};
-use super::{Host, Tool};
+use super::toolset::{Catalog, Definition};
 use crate::base::similarity::closest;
 use crate::model::session::ToolsetSelection;
+
+pub use availability::{Availability, KEPT};
+pub use draft::{LeftOut, Registration};
+pub use entry::{Entry, Source};
+pub use views::{ToolView, ToolsetView};
+
+use draft::Draft;
+use live::{Bundle, Offers};
 
 /// What a tool's file submits.
 pub struct Registered(pub &'static dyn Tool);
@@ -24,19 +39,10 @@ inventory::collect!(Registered);
 const SUGGESTION: f64 = 0.6;
 
 pub struct Registry {
-    tools: Vec<&'static dyn Tool>,
-    collisions: Vec<Collision>,
+    tools: Vec<Arc<Entry>>,
+    left_out: Vec<LeftOut>,
     catalog: Catalog,
-}
-
-/// A second tool of a name that is taken; the tool whose toolset comes first
-/// stays.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the tool `{name}` of toolset `{toolset}` is left out: `{kept}` has a tool of this name")]
-pub struct Collision {
-    pub name: String,
-    pub toolset: String,
-    pub kept: String,
+    generation: u64,
 }
 
 /// What a turn may choose from.
@@ -71,88 +77,94 @@ impl std::fmt::Display for UnknownToolset {
     }
 }
 
-/// A tool as clients see it.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
-pub struct ToolView {
-    pub name: String,
-    pub toolset: String,
-    pub description: String,
-    pub emoji: String,
-    /// JSON Schema of the arguments.
-    #[schema(value_type = Object)]
-    pub parameters: Value,
-    /// Environment variables the tool wants; for display.
-    pub requires_env: Vec<String>,
-    pub available: bool,
-    /// Why it is not available.
-    pub reason: Option<String>,
-}
-
-/// A toolset as clients see it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub struct ToolsetView {
-    #[serde(flatten)]
-    pub info: Info,
-    /// At least one of its tools can be offered.
-    pub available: bool,
-}
-
 impl Registry {
     /// Every tool whose file is part of this binary.
     pub fn collect() -> Self {
-        Self::of(inventory::iter::<Registered>().map(|registered| registered.0))
+        Self::build(0, &BTreeMap::new(), [])
     }
 
-    fn of(tools: impl Iterator<Item = &'static dyn Tool>) -> Self {
-        let mut all: Vec<&'static dyn Tool> = tools.collect();
-        // The order of collecting is not defined.
-        all.sort_by_key(|tool| (tool.spec().name, tool.spec().toolset));
-        let mut tools: Vec<&'static dyn Tool> = Vec::with_capacity(all.len());
-        let mut collisions = Vec::new();
-        for tool in all {
-            let spec = tool.spec();
-            match tools
-                .last()
-                .map(|last| last.spec())
-                .filter(|last| last.name == spec.name)
-            {
-                Some(kept) => collisions.push(Collision {
-                    name: spec.name.to_owned(),
-                    toolset: spec.toolset.to_owned(),
-                    kept: kept.toolset.to_owned(),
-                }),
-                None => tools.push(tool),
+    fn build<'a>(
+        generation: u64,
+        custom: &BTreeMap<String, Definition>,
+        bundles: impl IntoIterator<Item = &'a Bundle>,
+    ) -> Self {
+        let built_in = inventory::iter::<Registered>().map(|registered| registered.0);
+        Self::of(built_in, generation, custom, bundles)
+    }
+
+    fn of<'a>(
+        built_in: impl Iterator<Item = &'static dyn Tool>,
+        generation: u64,
+        custom: &BTreeMap<String, Definition>,
+        bundles: impl IntoIterator<Item = &'a Bundle>,
+    ) -> Self {
+        let mut draft = Draft::default();
+        let mut own: Vec<Arc<Entry>> = Vec::new();
+        for tool in built_in {
+            match Entry::built_in(tool) {
+                Some(tool) => own.push(tool),
+                None => draft.leave_out(LeftOut::Nameless),
             }
         }
-        let catalog = Catalog::new(tools.iter().map(|tool| (tool.spec().name, tool.spec().toolset)), []);
+        // The order of collecting is not defined.
+        own.sort_by(|a, b| (a.name(), a.toolset()).cmp(&(b.name(), b.toolset())));
+        for tool in own {
+            draft.register(&Registration::plain(tool));
+        }
+        for bundle in bundles {
+            bundle.tools.iter().for_each(|tool| draft.register(tool));
+            for (alias, toolset) in &bundle.aliases {
+                draft.alias(alias, toolset);
+            }
+        }
+        let (tools, aliases, left_out) = draft.finish();
+        let placed = |is_built_in: bool| {
+            let tools = tools.iter();
+            let tools = tools.filter(move |tool| (tool.source() == &Source::BuiltIn) == is_built_in);
+            tools.map(|tool| (tool.name(), tool.toolset()))
+        };
+        let aliases = aliases
+            .iter()
+            .map(|(alias, toolset)| (alias.as_str(), toolset.as_str()));
+        let mut catalog = Catalog::with_built_in(placed(true), placed(false), aliases);
+        for (name, definition) in custom {
+            catalog.define(name, definition.clone());
+        }
         Self {
             tools,
-            collisions,
+            left_out,
             catalog,
+            generation,
         }
     }
 
-    /// Tools that were left out; a server with any was built wrongly.
-    pub fn collisions(&self) -> &[Collision] {
-        &self.collisions
+    /// Tools that were left out; a server whose own are among them was built
+    /// wrongly.
+    pub fn left_out(&self) -> &[LeftOut] {
+        &self.left_out
+    }
+
+    /// Grows with every change; the same number means the same tools.
+    pub fn generation(&self) -> u64 {
+        self.generation
     }
 
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
     }
 
-    pub fn get(&self, name: &str) -> Option<&'static dyn Tool> {
-        let at = self.tools.binary_search_by_key(&name, |tool| tool.spec().name).ok()?;
-        self.tools.get(at).copied()
+    pub fn get(&self, name: &str) -> Option<&Arc<Entry>> {
+        let at = self.tools.binary_search_by(|tool| tool.name().cmp(name)).ok()?;
+        self.tools.get(at)
     }
 
     /// Sorted by name.
-    pub fn all(&self) -> &[&'static dyn Tool] {
+    pub fn all(&self) -> &[Arc<Entry>] {
         &self.tools
     }
 
     /// The tools of a session or of one of its turns.
-    pub fn select(&self, selection: &Selection<'_>, host: &Host) -> Result<SessionTools, UnknownToolset> {
+    pub fn select(&self, selection: &Selection<'_>, offers: Offers<'_>) -> Result<SessionTools, UnknownToolset> {
         let chosen = selection.turn.or(selection.session);
         let added = chosen.and_then(|chosen| chosen.enabled.as_deref()).unwrap_or_default();
         let enabled: Vec<String> = selection.presets.iter().chain(added).cloned().collect();
@@ -166,7 +178,7 @@ impl Registry {
         let mut offered = Vec::new();
         let mut absent = Vec::new();
         for name in resolved.tools {
-            match self.offer(&name, selection.ceiling, host) {
+            match self.offer(&name, selection.ceiling, offers) {
                 Ok(tool) => offered.push(tool),
                 Err(reason) => absent.push(Absent { name, reason }),
             }
@@ -174,51 +186,15 @@ impl Registry {
         Ok(SessionTools::new(offered, absent))
     }
 
-    fn offer(&self, name: &str, ceiling: Option<&[String]>, host: &Host) -> Result<&'static dyn Tool, String> {
+    fn offer(&self, name: &str, ceiling: Option<&[String]>, offers: Offers<'_>) -> Result<Arc<Entry>, String> {
         let tool = self.get(name).ok_or("not built into this server")?;
-        if let Some(reason) = tool.unavailable(host) {
+        if let Some(reason) = offers.refused(tool) {
             return Err(reason);
         }
         if ceiling.is_some_and(|ceiling| !ceiling.iter().any(|allowed| allowed == name)) {
             return Err("not permitted by the API key".to_owned());
         }
-        Ok(tool)
-    }
-
-    /// Every tool, sorted by name.
-    pub fn tool_views(&self, host: &Host) -> Vec<ToolView> {
-        self.tools.iter().map(|tool| view(*tool, host)).collect()
-    }
-
-    /// Every toolset, sorted by name.
-    pub fn toolset_views(&self, host: &Host) -> Vec<ToolsetView> {
-        let is_offered = |name: &String| self.get(name).is_some_and(|tool| tool.unavailable(host).is_none());
-        let infos = self
-            .catalog
-            .names()
-            .into_iter()
-            .filter_map(|name| self.catalog.info(&name));
-        infos
-            .map(|info| ToolsetView {
-                available: info.resolved_tools.iter().any(is_offered),
-                info,
-            })
-            .collect()
-    }
-}
-
-fn view(tool: &dyn Tool, host: &Host) -> ToolView {
-    let spec = tool.spec();
-    let reason = tool.unavailable(host);
-    ToolView {
-        name: spec.name.to_owned(),
-        toolset: spec.toolset.to_owned(),
-        description: spec.description.to_owned(),
-        emoji: spec.emoji.to_owned(),
-        parameters: tool.parameters(),
-        requires_env: spec.requires_env.iter().map(|name| (*name).to_owned()).collect(),
-        available: reason.is_none(),
-        reason,
+        Ok(Arc::clone(tool))
     }
 }
 

@@ -1,15 +1,19 @@
 //! The registry: what it collects, what a selection gives, what clients see.
 
+mod live;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use futures::future::BoxFuture;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::live::Live;
 use super::*;
+use crate::base::{Clock, Timestamp};
 use crate::model::call::{Effect, Footprint};
 use crate::tool::testing::Bench;
-use crate::tool::{Call, Done, Place, Spec};
+use crate::tool::{Call, Done, Host, Place, Spec, Wording};
 
 /// A tool that does nothing, under any name.
 struct Named(&'static str, &'static str);
@@ -73,10 +77,10 @@ fn the_registry_holds_exactly_the_tools_of_the_source() {
     submitting_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tool"), &mut files);
     assert!(!files.is_empty());
     let registry = Registry::collect();
-    assert_eq!(registry.collisions(), []);
-    let tools = registry.all().iter().map(|tool| tool.spec());
+    assert_eq!(registry.left_out(), []);
+    let tools = registry.all().iter();
     let tools: BTreeSet<_> = tools
-        .map(|spec| (spec.toolset.to_owned(), spec.name.to_owned()))
+        .map(|tool| (tool.toolset().to_owned(), tool.name().to_owned()))
         .collect();
     assert_eq!(tools, files);
 }
@@ -84,8 +88,13 @@ fn the_registry_holds_exactly_the_tools_of_the_source() {
 #[test]
 fn every_tool_describes_its_arguments_and_its_example_keeps_to_them() {
     for tool in Registry::collect().all() {
-        let name = tool.spec().name;
-        let parameters = tool.parameters();
+        let name = tool.name();
+        assert_eq!(
+            tool.schema(),
+            &tool.parameters(),
+            "{name}: a schema of our own needs no mending"
+        );
+        let parameters = tool.schema();
         assert_eq!(parameters["type"], "object", "{name}");
         let example = tool.example();
         for argument in example.as_object().unwrap().keys() {
@@ -97,20 +106,124 @@ fn every_tool_describes_its_arguments_and_its_example_keeps_to_them() {
     }
 }
 
-#[test]
-fn the_second_tool_of_a_name_is_left_out_and_reported() {
-    let tools: [&'static dyn Tool; 3] = [&Named("b", "x"), &Named("a", "z"), &Named("a", "y")];
-    let registry = Registry::of(tools.into_iter());
-    let kept: Vec<_> = registry
+fn of_built_in(tools: &[&'static dyn Tool]) -> Registry {
+    Registry::of(tools.iter().copied(), 0, &BTreeMap::new(), [])
+}
+
+fn placed(registry: &Registry) -> Vec<(&str, &str)> {
+    registry
         .all()
         .iter()
-        .map(|tool| (tool.spec().name, tool.spec().toolset))
-        .collect();
-    assert_eq!(kept, [("a", "y"), ("b", "x")]);
+        .map(|tool| (tool.name(), tool.toolset()))
+        .collect()
+}
+
+#[test]
+fn the_second_tool_of_a_name_is_left_out_and_reported() {
+    let registry = of_built_in(&[&Named("b", "x"), &Named("a", "z"), &Named("a", "y")]);
+    assert_eq!(placed(&registry), [("a", "y"), ("b", "x")]);
     assert_eq!(
-        registry.collisions()[0].to_string(),
+        registry.left_out()[0].to_string(),
         "the tool `a` of toolset `z` is left out: `y` has a tool of this name"
     );
+}
+
+/// Fails in one of the things that are asked of a tool.
+struct Broken(&'static str);
+
+impl Tool for Broken {
+    fn spec(&self) -> Spec {
+        assert!(self.0 != "spec", "no name");
+        Spec {
+            name: self.0,
+            toolset: "broken",
+            emoji: "",
+            description: "",
+            requires_env: &[],
+            result_limit: crate::tool::budget::ResultLimit::Default,
+        }
+    }
+
+    fn parameters(&self) -> Value {
+        match self.0 {
+            "schema" => panic!("no schema"),
+            "no_object" => json!({"type": "array"}),
+            _ => json!({}),
+        }
+    }
+
+    fn unavailable(&self, _: &Host) -> Option<String> {
+        assert!(self.0 != "check", "no check");
+        None
+    }
+
+    fn worded(&self, _: &[&str]) -> Option<Wording> {
+        assert!(self.0 != "worded", "no words");
+        None
+    }
+
+    fn example(&self) -> Value {
+        json!({})
+    }
+
+    fn effect(&self, _: &Value) -> Effect {
+        Effect::Read
+    }
+
+    fn footprint(&self, _: &Value, _: &Place<'_>) -> Footprint {
+        Footprint::Parallel
+    }
+
+    fn subject(&self, _: &Value) -> String {
+        String::new()
+    }
+
+    fn run(&self, _: Call) -> BoxFuture<'static, Done> {
+        Box::pin(std::future::ready(Done::default()))
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_fails_is_listed_with_its_reason_and_hides_no_other() {
+    let bench = Bench::new().await;
+    let tools: [&'static dyn Tool; 6] = [
+        &Broken("spec"),
+        &Broken("schema"),
+        &Broken("no_object"),
+        &Broken("check"),
+        &Broken("worded"),
+        &Named("sound", "broken"),
+    ];
+    let registry = of_built_in(&tools);
+    let live = Live::new(Clock::system(), BTreeMap::new());
+    assert_eq!(registry.left_out(), [LeftOut::Nameless]);
+    let views = registry.tool_views(live.offers(&bench.host));
+    let reasons: Vec<_> = views
+        .iter()
+        .map(|view| (view.name.as_str(), view.reason.as_deref()))
+        .collect();
+    assert_eq!(
+        reasons,
+        [
+            ("check", Some("its check failed")),
+            ("no_object", Some("its schema is broken: arguments are an object")),
+            ("schema", Some("its schema is broken: making it failed")),
+            ("sound", None),
+            ("worded", None),
+        ]
+    );
+    let enabled = names(&["broken"]);
+    let selection = Selection {
+        presets: &enabled,
+        ..Selection::default()
+    };
+    let tools = registry.select(&selection, live.offers(&bench.host)).unwrap();
+    assert_eq!(tools.names(), ["sound", "worded"]);
+    assert_eq!(reason(&tools, "schema"), "its schema is broken: making it failed");
+}
+
+fn live() -> Live {
+    Live::new(Clock::stepped(Timestamp(0)), BTreeMap::new())
 }
 
 fn names(names: &[&str]) -> Vec<String> {
@@ -125,7 +238,8 @@ fn reason<'a>(tools: &'a SessionTools, name: &str) -> &'a str {
 #[tokio::test]
 async fn a_session_gets_its_preset_with_a_reason_for_each_absent_tool() {
     let bench = Bench::new().await;
-    let registry = Registry::collect();
+    let live = live();
+    let registry = live.shared();
     let presets = names(&["hermes-api-server"]);
     let ceiling = names(&["todo", "terminal", "browser_click"]);
     let selection = Selection {
@@ -133,7 +247,7 @@ async fn a_session_gets_its_preset_with_a_reason_for_each_absent_tool() {
         ceiling: Some(&ceiling),
         ..Selection::default()
     };
-    let tools = registry.select(&selection, &bench.host).unwrap();
+    let tools = registry.select(&selection, live.offers(&bench.host)).unwrap();
     assert_eq!(tools.names(), ["todo"]);
     assert_eq!(tools.names().len() + tools.absent().len(), 35);
     assert_eq!(reason(&tools, "read_file"), "not permitted by the API key");
@@ -144,7 +258,8 @@ async fn a_session_gets_its_preset_with_a_reason_for_each_absent_tool() {
 #[tokio::test]
 async fn a_turns_selection_stands_in_place_of_the_sessions() {
     let bench = Bench::new().await;
-    let registry = Registry::collect();
+    let live = live();
+    let registry = live.shared();
     let presets = names(&["todo"]);
     let session = ToolsetSelection {
         enabled: Some(names(&["file"])),
@@ -160,7 +275,7 @@ async fn a_turns_selection_stands_in_place_of_the_sessions() {
         ..Selection::default()
     };
     let offered = |selection: &Selection<'_>| -> Vec<String> {
-        let tools = registry.select(selection, &bench.host).unwrap();
+        let tools = registry.select(selection, live.offers(&bench.host)).unwrap();
         tools.names().into_iter().map(str::to_owned).collect()
     };
     assert_eq!(
@@ -174,7 +289,8 @@ async fn a_turns_selection_stands_in_place_of_the_sessions() {
 #[tokio::test]
 async fn an_unknown_toolset_is_an_error_that_names_the_nearest() {
     let bench = Bench::new().await;
-    let registry = Registry::collect();
+    let live = live();
+    let registry = live.shared();
     for (wrong, text) in [
         (
             "hermes-api-sever",
@@ -187,7 +303,7 @@ async fn an_unknown_toolset_is_an_error_that_names_the_nearest() {
             presets: &presets,
             ..Selection::default()
         };
-        let error = registry.select(&selection, &bench.host).err().unwrap();
+        let error = registry.select(&selection, live.offers(&bench.host)).err().unwrap();
         assert_eq!(error.to_string(), text);
     }
 }
@@ -195,14 +311,27 @@ async fn an_unknown_toolset_is_an_error_that_names_the_nearest() {
 #[tokio::test]
 async fn clients_see_tools_and_toolsets_with_what_is_missing() {
     let bench = Bench::new().await;
-    let registry = Registry::collect();
-    let tools = registry.tool_views(&bench.host);
+    let live = live();
+    let registry = live.shared();
+    let tools = registry.tool_views(live.offers(&bench.host));
     let todo = tools.iter().find(|tool| tool.name == "todo").unwrap();
     assert!(todo.available && todo.reason.is_none());
-    let toolsets = registry.toolset_views(&bench.host);
+    let presets = names(&["hermes-api-server"]);
+    let toolsets = registry.toolset_views(live.offers(&bench.host), &presets);
     let view = |name: &str| serde_json::to_value(toolsets.iter().find(|view| view.info.name == name).unwrap()).unwrap();
     assert_eq!(view("todo")["available"], true);
     assert_eq!(view("browser")["available"], false);
     assert_eq!(view("todo")["resolved_tools"], json!(["todo"]));
+    // What clients of the original read.
+    let todo = view("todo");
+    assert_eq!(
+        (&todo["enabled"], &todo["configured"], &todo["tools"]),
+        (&json!(true), &json!(true), &json!(["todo"]))
+    );
+    assert!(todo["label"].as_str().unwrap().ends_with(" todo"), "{todo}");
+    assert_eq!(
+        (&view("browser")["enabled"], &view("clarify")["enabled"]),
+        (&json!(true), &json!(false))
+    );
     assert_eq!(view("hermes-api-server")["tool_count"], 35);
 }

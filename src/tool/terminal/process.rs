@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use super::output::plain;
+use super::terminal::{consequence, judged};
 use crate::base::Timestamp;
 use crate::base::text::{first_chars, last_chars};
-use crate::guard::{self, Setting, Verdict};
 use crate::model::background::Completion;
 use crate::model::call::{Effect, Footprint};
 use crate::model::id::BackgroundId;
@@ -95,7 +95,7 @@ impl Tool for Process {
             Some(Action::Write | Action::Submit) => data(arguments),
             _ => return Judged::Allow,
         };
-        judged(&text, place, host)
+        consequence(judged(&text, place.cwd, host, place.policies))
     }
 
     fn subject(&self, arguments: &Value) -> String {
@@ -137,31 +137,6 @@ impl Action {
             "close" => Self::Close,
             _ => return None,
         })
-    }
-}
-
-fn judged(text: &str, place: &Place<'_>, host: &Host) -> Judged {
-    let (home, agent_home) = (host.home.to_string_lossy(), host.agent_home.to_string_lossy());
-    let setting = Setting {
-        backend: host.backend(),
-        home: &home,
-        agent_home: &agent_home,
-        cwd: Some(&place.cwd.to_string_lossy()),
-        sudo_password: false,
-    };
-    let judgement = guard::check(text, &setting);
-    if let Some(pattern) = host.denied_by(text.trim()) {
-        let message = format!("the operator forbids commands such as `{pattern}` (`approvals.deny`)");
-        return Judged::Deny { message };
-    }
-    match judgement.verdict {
-        Verdict::Allow => Judged::Allow,
-        Verdict::Ask => Judged::Ask {
-            findings: judgement.findings,
-        },
-        Verdict::Deny => Judged::Deny {
-            message: "what would be typed is never allowed as a command here".to_owned(),
-        },
     }
 }
 

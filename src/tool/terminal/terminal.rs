@@ -7,6 +7,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -16,7 +17,8 @@ use super::background;
 use super::output::Collected;
 use super::request::{Refused, Request};
 use crate::environment::{Chunk, Command, EntryKind, EnvironmentError, Finished, Workspace};
-use crate::guard::{self, Judgement, Setting, Verdict};
+use crate::guard::policy::Compiled;
+use crate::guard::{Judgement, Verdict};
 use crate::live::drafts::Item;
 use crate::model::call::{Effect, Footprint};
 use crate::model::event::OutputStream;
@@ -114,7 +116,7 @@ impl Tool for Terminal {
     fn paths(&self, arguments: &Value, place: &Place<'_>, host: &Host) -> Option<Vec<PathBuf>> {
         let request = Request::read(arguments, place.workspace, place.cwd, host).ok()?;
         let cwd = request.workdir.as_deref().unwrap_or(place.cwd);
-        paths::named(request.command, &judged(request.command, cwd, host), cwd)
+        paths::named(request.command, &judged(request.command, cwd, host, &[]), cwd)
     }
 
     fn judge(&self, arguments: &Value, place: &Place<'_>, host: &Host) -> Judged {
@@ -123,27 +125,7 @@ impl Tool for Terminal {
             return Judged::Allow;
         };
         let cwd = request.workdir.as_deref().unwrap_or(place.cwd);
-        let judgement = judged(request.command, cwd, host);
-        if let Some(pattern) = denied_by(host, request.command, &judgement) {
-            let message = format!("the operator forbids commands such as `{pattern}` (`approvals.deny`)");
-            return Judged::Deny { message };
-        }
-        match judgement.verdict {
-            Verdict::Allow => Judged::Allow,
-            Verdict::Ask => Judged::Ask {
-                findings: judgement.findings,
-            },
-            Verdict::Deny => {
-                let what: Vec<&str> = judgement
-                    .findings
-                    .iter()
-                    .map(|finding| finding.description.as_str())
-                    .collect();
-                Judged::Deny {
-                    message: format!("the command is never allowed here: {}", what.join("; ")),
-                }
-            }
-        }
+        consequence(judged(request.command, cwd, host, place.policies))
     }
 
     fn subject(&self, arguments: &Value) -> String {
@@ -164,26 +146,29 @@ impl Tool for Terminal {
     }
 }
 
-fn judged(command: &str, cwd: &Path, host: &Host) -> Judgement {
-    let (home, agent_home) = (host.home.to_string_lossy(), host.agent_home.to_string_lossy());
-    let setting = Setting {
-        backend: host.backend(),
-        home: &home,
-        agent_home: &agent_home,
-        cwd: Some(&cwd.to_string_lossy()),
-        sudo_password: false,
-    };
-    guard::check(command, &setting)
+/// What the guard's judgement means for a call.
+pub(super) fn consequence(judgement: Judgement) -> Judged {
+    match judgement.verdict {
+        Verdict::Allow => Judged::Allow,
+        Verdict::Ask => Judged::Ask {
+            findings: judgement.findings,
+        },
+        Verdict::Deny => {
+            let what: Vec<&str> = judgement
+                .findings
+                .iter()
+                .map(|finding| finding.description.as_str())
+                .collect();
+            Judged::Deny {
+                message: format!("the command is never allowed here: {}", what.join("; ")),
+            }
+        }
+    }
 }
 
-/// The operator's patterns hold for the text and for every command in it.
-fn denied_by<'h>(host: &'h Host, command: &str, judgement: &Judgement) -> Option<&'h str> {
-    let inner = judgement.commands.iter().map(|found| {
-        let words = std::iter::once(found.program.as_str()).chain(found.arguments.iter().map(String::as_str));
-        words.collect::<Vec<_>>().join(" ")
-    });
-    let mut texts = std::iter::once(command.to_owned()).chain(inner);
-    texts.find_map(|text| host.denied_by(&text))
+pub(super) fn judged(command: &str, cwd: &Path, host: &Host, policies: &[Arc<Compiled>]) -> Judgement {
+    let cwd = cwd.to_string_lossy();
+    host.judged(command, host.backend(), Some(&cwd), policies.iter().map(Arc::as_ref))
 }
 
 /// Why a call has no exit code.

@@ -237,98 +237,92 @@ const LEGACY: &[(&str, &str, &[&str])] = &[
     ("tts_tools", "tts", &[]),
 ];
 
-/// Every static toolset by name.
-pub(super) fn toolsets() -> BTreeMap<String, Definition> {
-    let leaves = LEAVES
-        .iter()
-        .map(|(name, description, _)| (*name, Definition::of(description, leaf(name))));
-    let presets = PRESETS.iter().chain(MESSENGERS).map(|(name, content)| {
-        let surface = name.trim_start_matches("hermes-");
-        (
-            *name,
-            Definition::of(&format!("tools for `{surface}`"), tools_of(content)),
-        )
-    });
-    leaves
-        .chain(presets)
-        .chain(composites())
-        .map(|(name, definition)| (name.to_owned(), definition))
-        .collect()
+/// The groups with the tools of this binary in them.
+pub(super) struct Groups<'a> {
+    built_in: &'a BTreeMap<String, BTreeSet<String>>,
 }
 
-/// Toolsets made of toolsets, and the posture.
-fn composites() -> [(&'static str, Definition); 4] {
-    let messengers: Vec<&str> = MESSENGERS.iter().map(|(name, _)| *name).collect();
-    [
-        (
-            "debugging",
-            Definition::of("commands, files and the web", leaf("terminal")).including(&["web", "file"]),
-        ),
-        (
-            "safe",
-            Definition::of("nothing that changes the machine", BTreeSet::new()).including(&[
-                "web",
-                "vision",
-                "image_gen",
-            ]),
-        ),
-        (
-            "coding",
-            Definition {
-                is_posture: true,
-                ..Definition::of("work on code", core_without(CODING_WITHOUT, true))
-            },
-        ),
-        (
-            "hermes-gateway",
-            Definition::of("tools of every messenger", BTreeSet::new()).including(&messengers),
-        ),
-    ]
-}
+impl<'a> Groups<'a> {
+    pub(super) fn with(built_in: &'a BTreeMap<String, BTreeSet<String>>) -> Self {
+        Self { built_in }
+    }
 
-/// The core: what every ordinary preset starts from.
-pub(super) fn core() -> BTreeSet<String> {
-    core_without(&[], true)
+    /// Every static toolset by name.
+    pub(super) fn toolsets(&self) -> BTreeMap<String, Definition> {
+        let leaves = LEAVES.iter();
+        let leaves = leaves.map(|(name, description, _)| (*name, Definition::of(description, self.group(name))));
+        let presets = PRESETS.iter().chain(MESSENGERS).map(|(name, content)| {
+            let surface = name.trim_start_matches("hermes-");
+            let description = format!("tools for `{surface}`");
+            (*name, Definition::of(&description, self.tools_of(content)))
+        });
+        leaves
+            .chain(presets)
+            .chain(self.composites())
+            .map(|(name, definition)| (name.to_owned(), definition))
+            .collect()
+    }
+
+    /// The core: what every ordinary preset starts from.
+    pub(super) fn core(&self) -> BTreeSet<String> {
+        self.core_without(&[], true)
+    }
+
+    /// Toolsets made of toolsets, and the posture.
+    fn composites(&self) -> [(&'static str, Definition); 4] {
+        let messengers: Vec<&str> = MESSENGERS.iter().map(|(name, _)| *name).collect();
+        let safe = Definition::of("nothing that changes the machine", BTreeSet::new());
+        let coding = Definition {
+            is_posture: true,
+            ..Definition::of("work on code", self.core_without(CODING_WITHOUT, true))
+        };
+        let debugging = Definition::of("commands, files and the web", self.group("terminal"));
+        let gateway = Definition::of("tools of every messenger", BTreeSet::new());
+        [
+            ("debugging", debugging.including(&["web", "file"])),
+            ("safe", safe.including(&["web", "vision", "image_gen"])),
+            ("coding", coding),
+            ("hermes-gateway", gateway.including(&messengers)),
+        ]
+    }
+
+    fn tools_of(&self, content: &Content) -> BTreeSet<String> {
+        match content {
+            Content::CoreAnd(groups) => self.core().into_iter().chain(self.union(groups)).collect(),
+            Content::CoreWithout(groups, desktop) => self.core_without(groups, *desktop),
+            Content::Only(groups) => self.union(groups),
+        }
+    }
+
+    fn core_without(&self, groups: &[&str], desktop: bool) -> BTreeSet<String> {
+        let desktop = if desktop { DESKTOP } else { &[] };
+        let without = self.union(groups);
+        let tools = self.union(CORE).into_iter();
+        let tools = tools.chain(desktop.iter().map(|tool| (*tool).to_owned()));
+        tools.filter(|tool| !without.contains(tool)).collect()
+    }
+
+    fn union(&self, groups: &[&str]) -> BTreeSet<String> {
+        groups.iter().flat_map(|group| self.group(group)).collect()
+    }
+
+    fn group(&self, name: &str) -> BTreeSet<String> {
+        let own = self.built_in.get(name).into_iter().flatten().cloned();
+        let own = own.filter(|tool| !DESKTOP.contains(&tool.as_str()));
+        leaf(name).chain(own).collect()
+    }
 }
 
 /// The tools of a legacy name, none if it is no such name.
 pub(super) fn legacy(name: &str) -> Option<BTreeSet<String>> {
     let (_, group, without) = LEGACY.iter().find(|(legacy, ..)| *legacy == name)?;
-    Some(
-        leaf(group)
-            .into_iter()
-            .filter(|tool| !without.contains(&tool.as_str()))
-            .collect(),
-    )
+    Some(leaf(group).filter(|tool| !without.contains(&tool.as_str())).collect())
 }
 
-fn tools_of(content: &Content) -> BTreeSet<String> {
-    match content {
-        Content::CoreAnd(groups) => core().into_iter().chain(union(groups)).collect(),
-        Content::CoreWithout(groups, desktop) => core_without(groups, *desktop),
-        Content::Only(groups) => union(groups),
-    }
-}
-
-fn core_without(groups: &[&str], desktop: bool) -> BTreeSet<String> {
-    let desktop = if desktop { DESKTOP } else { &[] };
-    let without = union(groups);
-    let tools = union(CORE)
-        .into_iter()
-        .chain(desktop.iter().map(|tool| (*tool).to_owned()));
-    tools.filter(|tool| !without.contains(tool)).collect()
-}
-
-fn union(groups: &[&str]) -> BTreeSet<String> {
-    groups.iter().flat_map(|group| leaf(group)).collect()
-}
-
-fn leaf(name: &str) -> BTreeSet<String> {
-    let tools = LEAVES
-        .iter()
-        .find(|(leaf, ..)| *leaf == name)
-        .map_or(&[][..], |(_, _, tools)| *tools);
-    tools.iter().map(|tool| (*tool).to_owned()).collect()
+fn leaf(name: &str) -> impl Iterator<Item = String> + use<> {
+    let found = LEAVES.iter().find(|(leaf, ..)| *leaf == name);
+    let tools = found.map_or(&[][..], |(_, _, tools)| *tools);
+    tools.iter().map(|tool| (*tool).to_owned())
 }
 
 #[cfg(test)]
@@ -352,7 +346,8 @@ mod tests {
 
     #[test]
     fn sizes_are_those_of_the_original() {
-        let toolsets = toolsets();
+        let built_in = BTreeMap::new();
+        let toolsets = Groups::with(&built_in).toolsets();
         for (name, size) in [
             ("hermes-api-server", 35),
             ("hermes-acp", 29),

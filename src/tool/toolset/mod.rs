@@ -5,6 +5,7 @@
 //! to say. Nothing here fails: an unknown name adds nothing and is reported.
 
 mod defined;
+pub mod distribution;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,31 +61,45 @@ pub struct Selection {
 /// Every toolset that can be named.
 #[derive(Clone, Debug)]
 pub struct Catalog {
+    core: BTreeSet<String>,
     defined: BTreeMap<String, Definition>,
     registered: BTreeMap<String, BTreeSet<String>>,
     aliases: BTreeMap<String, String>,
 }
 
 impl Catalog {
-    /// The static toolsets with what the registry holds: pairs of tool and
-    /// toolset, and of alias and toolset.
+    /// The static toolsets with what was loaded: pairs of tool and toolset, and
+    /// of alias and toolset.
     pub fn new<'a>(
         tools: impl IntoIterator<Item = (&'a str, &'a str)>,
         aliases: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Self {
-        let mut registered: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for (tool, toolset) in tools {
+        Self::with_built_in([], tools, aliases)
+    }
+
+    /// As [`Catalog::new`], with the tools that are part of the binary. One in a
+    /// group of the core is in every preset that has this group.
+    pub fn with_built_in<'a>(
+        built_in: impl IntoIterator<Item = (&'a str, &'a str)>,
+        loaded: impl IntoIterator<Item = (&'a str, &'a str)>,
+        aliases: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Self {
+        let built_in = by_toolset(built_in);
+        let mut registered = by_toolset(loaded);
+        for (toolset, tools) in &built_in {
             registered
-                .entry(toolset.to_owned())
+                .entry(toolset.clone())
                 .or_default()
-                .insert(tool.to_owned());
+                .extend(tools.iter().cloned());
         }
         let aliases = aliases
             .into_iter()
             .map(|(alias, toolset)| (alias.to_owned(), toolset.to_owned()))
             .collect();
+        let groups = defined::Groups::with(&built_in);
         Self {
-            defined: defined::toolsets(),
+            core: groups.core(),
+            defined: groups.toolsets(),
             registered,
             aliases,
         }
@@ -210,13 +225,26 @@ impl Catalog {
         if !name.starts_with("hermes-") && !definition.is_posture {
             return self.named(name);
         }
-        let core = defined::core();
+        let core = &self.core;
         let included = definition.includes.iter().filter_map(|include| self.find(include));
         let tools = included
             .flat_map(|included| included.tools)
             .chain(definition.tools.iter().cloned());
         Some(tools.filter(|tool| !core.contains(tool)).collect())
     }
+}
+
+fn by_toolset<'a>(tools: impl IntoIterator<Item = (&'a str, &'a str)>) -> BTreeMap<String, BTreeSet<String>> {
+    let mut sets: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (tool, toolset) in tools {
+        sets.entry(toolset.to_owned()).or_default().insert(tool.to_owned());
+    }
+    sets
+}
+
+/// Whether the name is that of a toolset of the product, or means all of them.
+pub fn is_taken(name: &str) -> bool {
+    is_all(name) || defined::legacy(name).is_some() || Catalog::new([], []).defined.contains_key(name)
 }
 
 fn is_all(name: &str) -> bool {
@@ -247,6 +275,36 @@ mod tests {
         assert!(catalog.names().contains(&"docs".to_owned()) && !catalog.names().contains(&"mcp-docs".to_owned()));
         assert!(catalog.resolve("*").contains("paint"));
         assert_eq!(catalog.info("studio").unwrap().description, "Plugin toolset: studio");
+    }
+
+    #[test]
+    fn a_new_tool_of_a_core_group_is_in_the_presets_by_itself() {
+        let built_in = [
+            ("stat_file", "file"),
+            ("read_terminal", "terminal"),
+            ("paint", "studio"),
+        ];
+        let catalog = Catalog::with_built_in(built_in, [("shout", "file")], []);
+        for preset in [
+            "hermes-api-server",
+            "hermes-acp",
+            "hermes-cli",
+            "coding",
+            "hermes-discord",
+        ] {
+            assert!(catalog.resolve(preset).contains("stat_file"), "{preset}");
+            assert!(!catalog.resolve(preset).contains("paint"), "{preset}");
+            assert!(
+                !catalog.resolve(preset).contains("shout"),
+                "{preset}: what was loaded joins its toolset only"
+            );
+        }
+        assert!(!catalog.resolve("hermes-webhook").contains("stat_file"));
+        assert!(!catalog.resolve("hermes-api-server").contains("read_terminal"));
+        assert!(catalog.resolve("file").contains("shout"));
+        // It is core: disabling a bundle leaves it.
+        let selected = catalog.select(Some(&["hermes-cli".into()]), &["hermes-discord".into()]);
+        assert!(selected.tools.contains("stat_file"));
     }
 
     #[test]

@@ -2,9 +2,12 @@
 //! already, whether it may be given at all, and what it means. Nothing is
 //! written here.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use super::AnswerRequest;
+use crate::guard::policy::Compiled;
 use crate::model::approval::{Approval, ApprovalStatus, Choice, Decision};
 use crate::model::problem::{Problem, ProblemCode};
 use crate::model::record::{SessionRecord, TurnRecord};
@@ -16,11 +19,27 @@ use crate::turn::step::{DecisionIn, Edit, Step};
 
 /// What an answer to a pending approval decides, or why it is not taken.
 /// `state` is the record under the session's lock.
-pub(super) fn accepted(
+pub(super) async fn accepted(
+    rows: &mut Rows<'_>,
     engine: &Engine,
     state: &State,
     approval: &Approval,
     answer: AnswerRequest,
+) -> Result<Result<DecisionIn, Problem>, StoreError> {
+    // New arguments are judged by what is in force now.
+    let policies = match answer.arguments {
+        Some(_) => engine.policies().of(rows, &state.session).await?,
+        None => Vec::new(),
+    };
+    Ok(decision(engine, state, approval, answer, &policies))
+}
+
+fn decision(
+    engine: &Engine,
+    state: &State,
+    approval: &Approval,
+    answer: AnswerRequest,
+    policies: &[Arc<Compiled>],
 ) -> Result<DecisionIn, Problem> {
     let turn = &state.turn;
     if turn.cancel_reason.is_some() || turn.status.is_terminal() || turn.turn_id != approval.asker().turn_id {
@@ -38,7 +57,7 @@ pub(super) fn accepted(
         reason: answer.reason,
         by: answer.by,
         stop_turn: answer.stop_turn,
-        edit: checked_edit(engine, state, approval, answer.arguments)?,
+        edit: checked_edit(engine, state, approval, answer.arguments, policies)?,
     })
 }
 
@@ -76,7 +95,7 @@ pub(super) async fn is_same(
     };
     let scene = engine.scene(session, turn);
     let arguments = match scene.tools.get(&call.name) {
-        Some(tool) => coerce::coerce(&tool.parameters(), arguments.clone()),
+        Some(tool) => coerce::coerce(tool.schema(), arguments.clone()),
         None => arguments.clone(),
     };
     Ok(call.edited == Some(Value::Object(arguments)))
@@ -88,10 +107,11 @@ fn checked_edit(
     state: &State,
     approval: &Approval,
     arguments: Option<Map<String, Value>>,
+    policies: &[Arc<Compiled>],
 ) -> Result<Option<Edit>, Problem> {
     let Some(arguments) = arguments else { return Ok(None) };
     let scene = engine.scene(&state.session, &state.turn);
-    let world = engine.world(&scene, &[]);
+    let world = engine.world(&scene, &[], policies);
     Step::new(&world, state.clone()).edit(approval, arguments).map(Some)
 }
 
@@ -114,7 +134,7 @@ fn unusable_limits(engine: &Engine, state: &State, approval: &Approval, answer: 
     let limits = answer.grant.as_ref()?;
     let scene = engine.scene(&state.session, &state.turn);
     let tool = approval.tool.as_deref().and_then(|name| scene.tools.get(name));
-    let parameters = tool.map_or(Value::Null, |tool| tool.parameters());
+    let parameters = tool.map_or(Value::Null, |tool| tool.schema().clone());
     let (pointer, detail) = limits.fault(&parameters, engine.clock().now())?;
     Some(Problem::new(ProblemCode::InvalidRequest, detail.clone()).with_field(format!("/grant{pointer}"), detail))
 }

@@ -30,7 +30,7 @@ impl Engine {
                 if let Some(earlier) = earlier(&mut rows).await? {
                     return Ok(Answered::Earlier(earlier));
                 }
-                let answered = answer_within(&mut rows, &engine, id, answer).await?;
+                let answered = Box::pin(answer_within(&mut rows, &engine, id, answer)).await?;
                 if let Answered::Now(approval, _) | Answered::Already(approval) = &answered {
                     rows.remember(approval).await?;
                 }
@@ -160,7 +160,7 @@ async fn answer_within(
         return Ok(Answered::Refused(problem));
     }
     let state = commit::load(rows, session, turn).await?;
-    let decision = match accepted(engine, &state, &approval, answer) {
+    let decision = match accepted(rows, engine, &state, &approval, answer).await? {
         Ok(decision) => decision,
         Err(problem) => return Ok(Answered::Refused(problem)),
     };

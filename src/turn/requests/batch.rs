@@ -55,7 +55,7 @@ impl Engine {
                 if let Some(earlier) = earlier(&mut rows).await? {
                     return Ok(Answered::Earlier(earlier));
                 }
-                let answered = answer_all(&mut rows, &engine, session, batch).await?;
+                let answered = Box::pin(answer_all(&mut rows, &engine, session, batch)).await?;
                 if let Answered::Done(outcomes, _) = &answered {
                     rows.remember(outcomes).await?;
                 }
@@ -196,7 +196,7 @@ async fn find(
     if let Some(problem) = not_theirs(rows, &approval, answer.choice) {
         return refused(problem);
     }
-    match accepted(engine, planned, &approval, answer) {
+    match accepted(rows, engine, planned, &approval, answer).await? {
         Ok(decision) => {
             let call = planned
                 .calls

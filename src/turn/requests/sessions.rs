@@ -94,13 +94,14 @@ impl Engine {
         let tools = self
             .session_tools(session, None)
             .map_err(|unknown| refused_toolset(&unknown.to_string()))?;
-        self.are_free(&session.tools)?;
+        self.are_free(session.tenant_id, &session.tools)?;
         is_choice_of(&tools, &session.sampling)
     }
 
     /// A tool of the client never takes the name of one of the server.
-    pub(super) fn are_free(&self, tools: &[ClientTool]) -> Verdict<()> {
-        let taken = |tool: &ClientTool| self.registry().get(tool.name()).is_some();
+    pub(super) fn are_free(&self, tenant: TenantId, tools: &[ClientTool]) -> Verdict<()> {
+        let registry = self.registry(tenant);
+        let taken = |tool: &ClientTool| registry.get(tool.name()).is_some();
         let Some(place) = tools.iter().position(taken) else {
             return Ok(());
         };

@@ -57,7 +57,7 @@ impl Engine {
                 if session.lineage.is_some() {
                     return Ok(Err(is_child()));
                 }
-                if let Err(refused) = engine.are_free(&turn.options.tools) {
+                if let Err(refused) = engine.are_free(session.tenant_id, &turn.options.tools) {
                     return Ok(Err(refused));
                 }
                 *turn.options.sampling = std::mem::take(&mut *turn.options.sampling).or(&session.sampling);
@@ -249,7 +249,7 @@ async fn behind(
     let reason = match on_busy {
         OnBusy::Interrupt => CancelReason::Interrupted,
         OnBusy::Rollback => CancelReason::RolledBack,
-        OnBusy::Steer => return steer(rows, engine, session, active, turn).await,
+        OnBusy::Steer => return Box::pin(steer(rows, engine, session, active, turn)).await,
         OnBusy::Reject | OnBusy::Enqueue => return enqueue(rows, engine, session, turn).await.map(Ok),
     };
     // What takes the place of a parked turn begins at once.

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::Step;
 use crate::model::call::{CallStatus, Effect, Execution, Footprint};
 use crate::model::event::EventType;
+use crate::model::guardrail::{Action, Signature};
 use crate::model::id::MessageId;
 use crate::model::message::FinishReason;
 use crate::model::record::{CallRecord, LastAnswer};
@@ -107,9 +108,25 @@ impl Step<'_> {
                     let (_, text) = errors.swap_remove(place);
                     self.settle_call(id, CallStatus::Failed, EventType::ToolCallCompleted, text);
                 }
-                None => self.propose(id),
+                None => match self.loop_block(id) {
+                    Some(text) => self.settle_call(id, CallStatus::Failed, EventType::ToolCallCompleted, text),
+                    None => self.propose(id),
+                },
             }
         }
+    }
+
+    /// The result of a call that was made too often to be made again.
+    fn loop_block(&self, id: crate::model::id::CallId) -> Option<String> {
+        let call = self.state.call(id)?;
+        let signature = Signature::of(&call.name, &call.arguments);
+        let verdict = self
+            .state
+            .turn
+            .progress
+            .guardrail
+            .before(&signature, &self.world.rules.guardrail);
+        (verdict.action == Action::Block).then(|| verdict.blocked(&signature))
     }
 
     /// Names repaired, arguments parsed and coerced, exact repetitions dropped.

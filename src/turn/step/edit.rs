@@ -12,7 +12,8 @@ use crate::model::call::Effect;
 use crate::model::id::CallId;
 use crate::model::problem::{Problem, ProblemCode};
 use crate::model::record::CallRecord;
-use crate::tool::{Judged, Tool, coerce, schema};
+use crate::tool::registry::Entry;
+use crate::tool::{Judged, coerce, schema};
 use crate::turn::segments::disturbs;
 
 /// How much of the new arguments is repeated to the model: as much as an
@@ -38,9 +39,9 @@ impl Step<'_> {
         let (Some(call), Some(tool)) = (call, tool) else {
             return Err(not_allowed("the tool is not available to this turn any more"));
         };
-        let schema = tool.parameters();
-        let arguments = Value::Object(coerce::coerce(&schema, arguments));
-        let faults = schema::faults(&schema, &arguments);
+        let schema = tool.schema();
+        let arguments = Value::Object(coerce::coerce(schema, arguments));
+        let faults = schema::faults(schema, &arguments);
         if !faults.is_empty() {
             let problem = Problem::new(
                 ProblemCode::EditInvalid,
@@ -70,7 +71,7 @@ impl Step<'_> {
     }
 
     /// Calls that run side by side were planned by what the model wrote.
-    fn disturbs_others(&self, call: &CallRecord, tool: &dyn Tool, arguments: &Value) -> bool {
+    fn disturbs_others(&self, call: &CallRecord, tool: &Entry, arguments: &Value) -> bool {
         let session = &self.state.session;
         let place = self.world.place(session.cwd.as_deref(), &session.environment.backend);
         let footprint = tool.footprint(arguments, &place);

@@ -6,6 +6,7 @@ use super::Step;
 use super::edit::told;
 use crate::model::call::CallStatus;
 use crate::model::event::EventType;
+use crate::model::guardrail::{Action, Signature};
 use crate::model::id::CallId;
 use crate::model::message::{Part, Role};
 use crate::model::record::MessageRecord;
@@ -57,12 +58,31 @@ impl Step<'_> {
             (false, false, true) => (CallStatus::Failed, EventType::ToolCallCompleted),
             (false, false, false) => (CallStatus::Succeeded, EventType::ToolCallCompleted),
         };
+        self.watch_loop(id, status, &mut done.result);
         self.settle_call(id, status, kind, done.result);
         if let Some(todo) = done.writes.todo {
             let todos: serde_json::Value = serde_json::from_str(&todo).unwrap_or(json!([]));
             let event = self.event(EventType::TodoUpdated, json!({"todos": todos}));
             self.writes.events.push(event);
             self.state.session.todo = todo;
+        }
+    }
+
+    /// Counts the call; where the turn goes round in circles the model is told so
+    /// behind the result, or the turn ends.
+    fn watch_loop(&mut self, id: CallId, status: CallStatus, result: &mut String) {
+        let Some(call) = self.state.call(id).filter(|_| status != CallStatus::Cancelled) else {
+            return;
+        };
+        let signature = Signature::of(&call.name, call.effective_arguments());
+        let failed = status != CallStatus::Succeeded;
+        let progress = &mut self.state.turn.progress;
+        let limits = &self.world.rules.guardrail;
+        let verdict = progress.guardrail.after(&signature, failed, result, limits);
+        let suffix = verdict.suffix(&signature.tool);
+        result.push_str(&suffix);
+        if verdict.action == Action::Halt {
+            progress.halted = Some(suffix.trim().to_owned());
         }
     }
 

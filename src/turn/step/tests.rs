@@ -4,6 +4,7 @@
 
 mod budgets;
 mod cases;
+mod circles;
 mod edits;
 mod next;
 mod parked;
@@ -30,6 +31,7 @@ use crate::model::turn::{TurnOptions, TurnStatus, Usage};
 use crate::model::usage::{Prices, Spent};
 use crate::provider::{Answer, Call as ModelCall, Finish};
 use crate::tool::budget::ResultLimit;
+use crate::tool::registry::Entry;
 use crate::tool::session_tools::SessionTools;
 use crate::tool::testing::Bench;
 use crate::tool::{Call, Done, Host, Judged, Place, Spec, Tool};
@@ -104,6 +106,7 @@ impl Tool for Fake {
             description: key.to_owned(),
             severity: Severity::High,
             span: Span { start: 0, end: 0 },
+            argv: Vec::new(),
         };
         if arguments["never"] == true {
             return Judged::Deny {
@@ -165,7 +168,10 @@ impl Game {
             bench: Bench::new().await,
             owner: Some(Id::new(&clock)),
             clock,
-            tools: SessionTools::new(vec![&LOOK, &SIDE, &ACT], Vec::new()),
+            tools: SessionTools::new(
+                [&LOOK, &SIDE, &ACT].map(|tool| Entry::built_in(tool).unwrap()).to_vec(),
+                Vec::new(),
+            ),
             rules: rules(),
             grants: Vec::new(),
             state,
@@ -188,6 +194,7 @@ impl Game {
             host: &self.bench.host,
             workspace: "/data/work".into(),
             grants: &self.grants,
+            policies: &[],
             rules: &self.rules,
         };
         let mut step = Step::new(&world, self.state.clone());
@@ -406,6 +413,7 @@ fn rules() -> Rules {
         allow_permanent: true,
         allowlist: Vec::new(),
         budgets: Budgets::default(),
+        guardrail: crate::model::guardrail::Limits::default(),
         memory: crate::model::memory::Limits { memory: 100, user: 100 },
     }
 }

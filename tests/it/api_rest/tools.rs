@@ -66,7 +66,7 @@ fn fc_076_a_keys_ceiling_holds_for_what_is_offered_and_for_what_runs() {
         let (narrow, wide) = (web.with_key(ceiling).await, web.owner().await);
         let mut talk = Talk::new(&web, &narrow, &json!({})).await;
         let tools = narrow.get(&talk.path("/tools")).await.expect(200);
-        assert_eq!(names(&tools["offered"]), ["read_file"]);
+        assert_eq!(names(&tools["offered"]), ["read_file", "search_files"]);
         let absent = tools["absent"].as_array().unwrap().iter();
         let terminal = absent.into_iter().find(|tool| tool["name"] == "terminal").unwrap();
         assert_eq!(terminal["reason"], "not permitted by the API key");
@@ -187,6 +187,64 @@ fn the_documents_are_open_and_need_no_other_host() {
             .get("/docs/nothing.js")
             .await
             .is_problem(404, "not_found");
+        web.stop().await;
+    });
+}
+
+#[test]
+fn a_choice_of_toolsets_is_resolved_with_a_reason_for_each_absent_tool() {
+    on_both(async |mut place| {
+        let web = place.serve().await;
+        let reader = web.user("reader", &[Scope::SessionsRead]).await;
+        let resolve = async |choice: Value| reader.post("/v1/toolsets/resolve", &choice).await;
+        let chosen = resolve(json!({"enabled": ["file", "browser"], "disabled": ["search"]}))
+            .await
+            .expect(200);
+        let tools = chosen["tools"].as_array().unwrap();
+        let named = |name: &str| tools.iter().find(|tool| tool["name"] == name);
+        assert_eq!(
+            named("read_file").unwrap(),
+            &json!({"name": "read_file", "state": "offered", "reason": null})
+        );
+        let absent = named("browser_click").unwrap();
+        assert_eq!(
+            (&absent["state"], &absent["reason"]),
+            (&json!("absent"), &json!("not built into this server"))
+        );
+        assert_eq!(named("web_search"), None);
+        let preset = resolve(json!({"preset": "hermes-acp"})).await.expect(200);
+        assert_eq!(preset["tools"].as_array().unwrap().len(), 29);
+        let own = resolve(json!({})).await.expect(200);
+        assert_eq!(own["tools"].as_array().unwrap().len(), 35);
+        let unknown = resolve(json!({"preset": "hermes-acp", "disabled": ["flie"]})).await;
+        let problem = unknown.problem(400, "invalid_request");
+        assert_eq!(problem["errors"][0]["pointer"], "/disabled");
+        web.stop().await;
+    });
+}
+
+#[test]
+fn a_seed_draws_the_same_toolsets_again() {
+    on_both(async |mut place| {
+        let web = place.serve().await;
+        let reader = web.user("reader", &[Scope::SessionsRead]).await;
+        let draw = async |body: Value| reader.post("/v1/toolsets/sample", &body).await;
+        let first = draw(json!({"distribution": "balanced", "count": 20})).await.expect(200);
+        assert_eq!(first["draws"].as_array().unwrap().len(), 20);
+        let again = json!({"distribution": "balanced", "count": 20, "seed": first["seed"]});
+        assert_eq!(draw(again).await.expect(200)["draws"], first["draws"]);
+        let all = draw(json!({"distribution": "terminal_web", "seed": 1}))
+            .await
+            .expect(200);
+        assert_eq!(all["draws"], json!([["terminal", "file", "web"]]));
+        let unknown = draw(json!({"distribution": "moa"}))
+            .await
+            .problem(400, "invalid_request")
+            .clone();
+        assert!(unknown["detail"].as_str().unwrap().contains("mixed_tasks"), "{unknown}");
+        draw(json!({"distribution": "safe", "count": 0}))
+            .await
+            .problem(400, "invalid_request");
         web.stop().await;
     });
 }

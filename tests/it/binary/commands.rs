@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use super::program::{Program, binary, err, finished, out, run, store_flags};
@@ -35,8 +35,8 @@ async fn check_says_by_its_status_what_would_happen() {
     let place = Place::sqlite();
     for (args, code, verdict) in [
         (["check", "ls -l"].as_slice(), 0, "allow"),
-        (&["check", "rm -rf build"], 10, "ask"),
-        (&["check", "rm -rf /"], 11, "deny"),
+        (&["check", "rm -rf build"], 2, "ask"),
+        (&["check", "rm -rf /"], 3, "deny"),
     ] {
         let said = run(&place, args).await;
         assert_eq!(said.status.code(), Some(code), "{args:?}");
@@ -67,7 +67,55 @@ async fn check_reads_a_script_from_its_input() {
         .await
         .unwrap();
     let said = child.wait_with_output().await.unwrap();
-    assert_eq!(said.status.code(), Some(10), "{}", out(&said));
+    assert_eq!(said.status.code(), Some(2), "{}", out(&said));
+}
+
+#[tokio::test]
+async fn check_answers_line_by_line_with_policies_and_backends() {
+    let place = Place::sqlite();
+    let lines = [
+        json!("ls -l"),
+        json!("cd x\nrm -rf build"),
+        json!({"command": "yarn test", "policy": {"mode": "rules", "default": "allow", "deny": ["yarn"]}}),
+        json!({"command": "cat x", "policy": {"mode": "allowlist", "allow": ["echo *"]}}),
+        json!({"command": "rm -rf build", "backend": "docker"}),
+        json!({"command": "ls", "polcy": {}}),
+        json!({"command": "ls", "policy": {"families_off": ["floor"]}}),
+        json!(5),
+    ];
+    let mut command = binary();
+    command
+        .current_dir(&place.directory)
+        .args(["check", "--stdin", "--json"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).await.unwrap();
+    let said = child.wait_with_output().await.unwrap();
+    let answers: Vec<Value> = out(&said)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let verdicts: Vec<&str> = answers
+        .iter()
+        .map(|answer| answer["verdict"].as_str().unwrap_or("-"))
+        .collect();
+    assert_eq!(verdicts, ["allow", "ask", "deny", "ask", "allow", "-", "-", "-"]);
+    assert_eq!(said.status.code(), Some(1));
+    let finding = &answers[1]["findings"][0];
+    assert_eq!(finding["argv"], json!(["rm", "-rf", "build"]));
+    let (start, end) = (
+        finding["span"]["start"].as_u64().unwrap(),
+        finding["span"]["end"].as_u64().unwrap(),
+    );
+    assert!(start < end && end <= 17, "{finding}");
+    for field in ["rule", "key", "description", "severity"] {
+        assert!(finding[field].is_string(), "{finding}");
+    }
+    assert_eq!(answers[1]["commands"][1]["program"], "rm");
+    for (answer, why) in [(5, "polcy"), (6, "families_off"), (7, "expected a text")] {
+        let error = answers[answer]["error"].as_str().unwrap();
+        assert!(error.contains(why), "{error}");
+    }
 }
 
 #[test]

@@ -46,11 +46,18 @@ pub fn judged(input: &Value) -> Judgement {
     let home = variable("HOME", "/home/alice");
     let agent_home = variable("HERMES_HOME", "/home/alice/.hermes");
     let setting = Setting {
-        backend: Backend::Local,
-        home: &home,
-        agent_home: &agent_home,
-        cwd: None,
         sudo_password: input["env"]["SUDO_PASSWORD"].is_string(),
+        ..setting(&home, &agent_home)
     };
     check(&command, &setting)
+}
+
+pub fn setting<'s>(home: &'s str, agent_home: &'s str) -> Setting<'s> {
+    Setting {
+        backend: Backend::Local,
+        home,
+        agent_home,
+        cwd: None,
+        sudo_password: false,
+    }
 }

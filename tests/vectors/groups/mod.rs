@@ -8,6 +8,7 @@ mod coercion;
 mod error_sanitise;
 mod file_access;
 mod fuzzy_replace;
+mod guardrail;
 mod memory;
 mod name_repair;
 mod parallel_segments;
@@ -32,6 +33,7 @@ pub const TABLE: &[(&str, Judge)] = &[
     ("error_sanitise", error_sanitise::judge),
     ("file_access", file_access::judge),
     ("fuzzy_replace", fuzzy_replace::judge),
+    ("guardrail", guardrail::judge),
     ("memory", memory::judge),
     ("name_repair", name_repair::judge),
     ("parallel_segments", parallel_segments::judge),

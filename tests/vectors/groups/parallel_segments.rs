@@ -31,6 +31,7 @@ fn footprint(registry: &Registry, cwd: &Path, call: &Value) -> Footprint {
         workspace: cwd,
         cwd,
         backend: "local",
+        policies: &[],
     };
     match registry.get(name) {
         Some(tool) => tool.footprint(&arguments, &place),

@@ -30,10 +30,10 @@ fn short(next: &Next) -> String {
 #[tokio::test]
 async fn what_follows_an_answer() {
     let game = Game::new().await;
-    let none = Progress::default();
-    let last = |steps, last| Progress { steps, last, ..none };
+    let none = Progress::default;
+    let last = |steps, last| Progress { steps, last, ..none() };
     let table = [
-        (none, "model"),
+        (none(), "model"),
         (last(3, LastAnswer::None), "summary"),
         (last(1, LastAnswer::Text), "completed EndTurn"),
         (last(3, LastAnswer::Text), "completed EndTurn"),
@@ -86,20 +86,31 @@ async fn what_follows_an_answer() {
         (
             Progress {
                 recoveries: MAX_RECOVERIES,
-                ..none
+                ..none()
             },
             "model",
         ),
         (
             Progress {
                 recoveries: MAX_RECOVERIES + 1,
-                ..none
+                ..none()
             },
             "failed RecoveryExhausted",
         ),
+        (
+            Progress {
+                halted: Some("`act` has failed 8 times in a row".to_owned()),
+                ..last(2, LastAnswer::Calls)
+            },
+            "failed Error",
+        ),
     ];
     for (progress, expected) in table {
-        assert_eq!(short(&next(&with(&game.state, progress), 3)), expected, "{progress:?}");
+        assert_eq!(
+            short(&next(&with(&game.state, progress.clone()), 3)),
+            expected,
+            "{progress:?}"
+        );
     }
 }
 

@@ -19,8 +19,8 @@ async fn game() -> Game {
     let mut game = Game::new().await;
     let out = json!({"type": "function", "function": {"name": "out"}});
     let mut tools = game.tools.offered().to_vec();
-    tools.extend(Registry::collect().get("clarify"));
-    game.tools = SessionTools::with_clients(tools, Vec::new(), &[serde_json::from_value(out).unwrap()]);
+    tools.extend(Registry::collect().get("clarify").cloned());
+    game.tools = SessionTools::new(tools, Vec::new()).and_clients(&[serde_json::from_value(out).unwrap()]);
     game
 }
 

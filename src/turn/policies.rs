@@ -1,0 +1,63 @@
+//! The policies of a session's tenant, ready to judge by: read in the transaction
+//! that judges, so that a change counts in turns that run, and made ready once
+//! for each text.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::guard::policy::{Compiled, Policy, PolicyMode};
+use crate::model::policy::DEFAULT;
+use crate::model::record::SessionRecord;
+use crate::store::{Rows, StoreError};
+
+/// Policies that are kept ready; a full map starts over.
+const MOST_KEPT: usize = 256;
+
+/// By the text that they were made from.
+#[derive(Default)]
+pub(super) struct Ready(Mutex<HashMap<String, Arc<Compiled>>>);
+
+impl Ready {
+    fn made(&self, body: &str) -> Arc<Compiled> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(made) = kept.get(body) {
+            return Arc::clone(made);
+        }
+        let policy = serde_json::from_str::<Policy>(body).ok();
+        // It was checked when it was written; one that cannot be read any more
+        // must not allow what it forbade.
+        let made = policy
+            .and_then(|policy| policy.compile().ok())
+            .unwrap_or_else(asks_always);
+        let made = Arc::new(made);
+        if MOST_KEPT <= kept.len() {
+            kept.clear();
+        }
+        kept.insert(body.to_owned(), Arc::clone(&made));
+        made
+    }
+
+    /// The tenant's policies for a session: that of all, and the one it names.
+    pub(super) async fn of(
+        &self,
+        rows: &mut Rows<'_>,
+        session: &SessionRecord,
+    ) -> Result<Vec<Arc<Compiled>>, StoreError> {
+        let named = session.approvals.policy.as_deref().unwrap_or(DEFAULT);
+        let found = rows.policy_bodies(DEFAULT, named).await?;
+        let mut made: Vec<Arc<Compiled>> = found.iter().map(|(_, body)| self.made(body)).collect();
+        if named != DEFAULT && !found.iter().any(|(name, _)| name == named) {
+            made.push(Arc::new(asks_always()));
+        }
+        Ok(made)
+    }
+}
+
+/// What stands in for a policy that is not there.
+fn asks_always() -> Compiled {
+    let policy = Policy {
+        mode: PolicyMode::Allowlist,
+        ..Policy::default()
+    };
+    policy.compile().unwrap_or_default()
+}
