@@ -5,6 +5,7 @@
 //! machine inside a sandbox. Nothing here judges a command (that is `guard`)
 //! and nothing here knows what a tool or a turn is.
 
+pub mod beneath;
 mod bubblewrap;
 mod change;
 mod command;

@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::config;
 use crate::environment::{
     Environment, EnvironmentError, Isolation, IsolationChoice, Limits, Local, LocalSettings, Scanner, ScannerSettings,
-    Workspace,
+    Workspace, beneath,
 };
 use crate::guard::file_access::{Places, normalised};
 use crate::guard::policy::{Compiled, Policy};
@@ -206,6 +206,14 @@ impl Host {
     pub fn workspace_path(&self, tenant: TenantId, session: SessionId) -> PathBuf {
         let session_dir = self.data_dir.join("workspaces").join(tenant.to_string());
         session_dir.join(session.to_string()).join("work")
+    }
+
+    /// A script of the operator's for jobs of a tenant, by its name.
+    pub async fn script(&self, tenant: TenantId, name: String, most: u64) -> io::Result<String> {
+        let root = self.data_dir.join("scripts").join(tenant.to_string());
+        let read = tokio::task::spawn_blocking(move || beneath::read_text(&root, &name, most));
+        read.await
+            .unwrap_or_else(|_| Err(io::Error::other("reading it broke off")))
     }
 
     /// The skills that a tenant sees.

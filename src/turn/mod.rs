@@ -20,6 +20,7 @@ mod prompt;
 pub mod requests;
 mod review;
 mod run;
+mod scripted;
 pub mod segments;
 pub mod state;
 pub mod step;

@@ -11,6 +11,7 @@ use super::next::Outcome;
 use super::owner::{Change, Gone, Owned, cancel_outcome, store_unavailable};
 use super::prompt;
 use super::run::{ending, timed_out};
+use super::scripted;
 use super::step::{AnswerIn, Partial};
 use super::watch::{Signal, Watch};
 use crate::live::drafts::Item;
@@ -50,6 +51,11 @@ pub(super) async fn call_model(
     watch: &mut Watch,
     (with_tools, said): (bool, Option<Vec<MessageRecord>>),
 ) -> Result<(), Gone> {
+    // Boxed: hardly any turn has a script.
+    let unasked = Box::pin(unasked(engine, owned, with_tools));
+    if let Some(change) = unasked.await {
+        return owned.commit(engine, change).await;
+    }
     let loaded = match said {
         Some(said) => {
             let asked = prompt::Asked {
@@ -81,7 +87,7 @@ pub(super) async fn call_model(
                             message_id,
                             answer,
                             with_tools,
-                            spent,
+                            spent: Some(spent),
                         };
                         return owned.commit(engine, Change::Answer(Box::new(answer))).await;
                     }
@@ -117,6 +123,24 @@ pub(super) async fn call_model(
             return end(engine, owned, message_id, signal).await;
         }
     }
+}
+
+/// The step of a job's script, for which no model is asked.
+async fn unasked(engine: &Engine, owned: &Owned, with_tools: bool) -> Option<Change> {
+    let answer = match scripted::answer(engine, owned).await? {
+        Ok(answer) => answer,
+        Err(error) => {
+            tracing::error!(turn = %owned.state.turn.turn_id, %error, "what a script printed cannot be read");
+            return Some(ending(store_unavailable(), Vec::new()));
+        }
+    };
+    scan(engine, &answer).await;
+    Some(Change::Answer(Box::new(AnswerIn {
+        message_id: MessageId::new(engine.clock()),
+        answer,
+        with_tools,
+        spent: None,
+    })))
 }
 
 /// Commands that are scanned side by side.
