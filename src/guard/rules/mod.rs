@@ -171,7 +171,7 @@ pub(crate) fn judge(call: &Call, scene: &Scene<'_>, ledger: &mut Ledger) {
             }
             if let Some(span) = (rule.when)(call, scene) {
                 hit |= 1 << family;
-                ledger.find(rule, span, call.contained);
+                ledger.find(rule, span, call.contained || call.guessed);
             }
         }
     };

@@ -45,6 +45,26 @@ const START_FILES: &[&str] = &[
     ".config/git/config",
     ".inputrc",
 ];
+/// Settings of programs that run what stands in them.
+const AUTOSTART_FILES: &[&str] = &[
+    ".vimrc",
+    ".exrc",
+    ".emacs",
+    ".gdbinit",
+    ".tmux.conf",
+    ".screenrc",
+    ".psqlrc",
+    ".sqliterc",
+    ".irbrc",
+    ".pryrc",
+    ".Rprofile",
+    ".mailcap",
+    ".config/nvim/init.lua",
+    ".config/nvim/init.vim",
+    ".pip/pip.conf",
+    ".config/pip/pip.conf",
+    ".cargo/config.toml",
+];
 const CREDENTIAL_FILES: &[&str] = &[".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials", ".my.cnf"];
 const HISTORY_FILES: &[&str] = &[".bash_history", ".zsh_history", ".psql_history", ".mysql_history"];
 const CREDENTIAL_FOLDERS: &[&str] = &[
@@ -97,6 +117,13 @@ pub(super) fn fold(text: &str, setting: &Setting<'_>) -> String {
         }
     }
     let tidy = tidy(text);
+    // `~alice` is the home of the user of that name.
+    let user = setting.home.rsplit('/').next().filter(|user| !user.is_empty());
+    if let Some(rest) = user.and_then(|user| tidy.strip_prefix('~')?.strip_prefix(user))
+        && (rest.is_empty() || rest.starts_with('/'))
+    {
+        return fold(&format!("{}{rest}", setting.home), setting);
+    }
     for (home, short) in [(setting.agent_home, "~/.hermes"), (setting.home, "~")] {
         let home = home.trim_end_matches('/');
         if let Some(rest) = tidy.strip_prefix(home)
@@ -229,7 +256,7 @@ pub(super) fn classify(text: &str, setting: &Setting<'_>) -> Option<Class> {
         if listed || CREDENTIAL_FOLDERS.iter().any(|folder| under(inside, folder)) {
             return Some(Class::Sensitive);
         }
-        if AUTOSTART_FOLDERS.iter().any(|folder| under(inside, folder)) {
+        if AUTOSTART_FILES.contains(&inside) || AUTOSTART_FOLDERS.iter().any(|folder| under(inside, folder)) {
             return Some(Class::Autostart);
         }
     }
