@@ -216,6 +216,7 @@ pub async fn open_host(config: &Config, around: &Surroundings) -> Result<Host, H
             fallback: installs(config).then(|| scanner_directory(config).join(PROGRAM_OF_SCANNER)),
         },
         variables: around.environment.clone(),
+        skills: config.skills.external_dirs.clone(),
         agent_home: home.join(".hermes"),
         home,
     })

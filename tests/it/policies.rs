@@ -131,6 +131,9 @@ fn a_tenant_is_held_to_its_own_policy_alone() {
         let other = web.with_key(theirs).await;
         assert_eq!(verdict(&other, "curl x").await, "allow");
         assert_eq!(other.get(DEFAULT).await.expect(200)["updated_at"], Value::Null);
+        assert_eq!(other.get("/v1/policies").await.expect(200)["data"], json!([]));
+        let gone = other.request(reqwest::Method::DELETE, DEFAULT).send().await.unwrap();
+        assert_eq!(gone.status(), 404);
         let inline = json!({"command": "curl x", "policy": {"mode": "allowlist"}});
         assert_eq!(
             owner.post("/v1/guard/check", &inline).await.expect(200)["verdict"],

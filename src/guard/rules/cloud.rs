@@ -239,36 +239,6 @@ pub(super) const RULES: &[Rule] = &[
             "kubectl describe node n",
         ],
     },
-    Rule {
-        id: "database-drop",
-        key: "drop of a database",
-        description: "drops a database or empties a store",
-        weight: HIGH,
-        programs: &[
-            "dropdb",
-            "dropuser",
-            "mysqladmin",
-            "redis-cli",
-            "mongo",
-            "mongosh",
-            "valkey-cli",
-        ],
-        when: drops,
-        hits: &[
-            "dropdb x",
-            "mysqladmin drop x",
-            "redis-cli FLUSHALL",
-            "mongo --eval 'db.dropDatabase()'",
-            "mongosh --eval 'db.users.deleteMany({})'",
-            "redis-cli --scan --pattern 'a:*' | xargs redis-cli del",
-        ],
-        misses: &[
-            "redis-cli ping",
-            "mysqladmin status",
-            "dropdb --help",
-            "mongosh --eval 'db.users.find()'",
-        ],
-    },
 ];
 
 /// Options before the verb whose value is the next word.
@@ -474,38 +444,4 @@ fn changes_cluster(call: &Call, _: &Scene<'_>) -> Option<Span> {
         _ => false,
     };
     changes.then_some(verb.span)
-}
-
-fn drops(call: &Call, _: &Scene<'_>) -> Option<Span> {
-    let word = |words: &[&str]| {
-        call.args
-            .iter()
-            .find(|arg| words.contains(&arg.text.to_lowercase().as_str()))
-            .map(|arg| arg.span)
-    };
-    match call.name.as_str() {
-        "dropdb" | "dropuser" => call.operands().next().map(|name| name.span),
-        "mysqladmin" => word(&["drop", "shutdown"]),
-        "redis-cli" | "valkey-cli" => word(&["flushall", "flushdb", "shutdown"]).or_else(|| {
-            word(&["del", "unlink"])
-                .filter(|_| call.wrapped_by(&["xargs"]) || call.args.iter().any(|arg| !arg.runs.is_empty()))
-        }),
-        _ => call
-            .args
-            .iter()
-            .find(|arg| {
-                let text = arg.text.as_str();
-                [
-                    "dropDatabase",
-                    ".drop()",
-                    ".drop(",
-                    "deleteMany({})",
-                    "remove({})",
-                    ".dropIndexes(",
-                ]
-                .iter()
-                .any(|call| text.contains(call))
-            })
-            .map(|arg| arg.span),
-    }
 }

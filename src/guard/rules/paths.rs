@@ -45,26 +45,6 @@ const START_FILES: &[&str] = &[
     ".config/git/config",
     ".inputrc",
 ];
-/// Settings of programs that run what stands in them.
-const AUTOSTART_FILES: &[&str] = &[
-    ".vimrc",
-    ".exrc",
-    ".emacs",
-    ".gdbinit",
-    ".tmux.conf",
-    ".screenrc",
-    ".psqlrc",
-    ".sqliterc",
-    ".irbrc",
-    ".pryrc",
-    ".Rprofile",
-    ".mailcap",
-    ".config/nvim/init.lua",
-    ".config/nvim/init.vim",
-    ".pip/pip.conf",
-    ".config/pip/pip.conf",
-    ".cargo/config.toml",
-];
 const CREDENTIAL_FILES: &[&str] = &[".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials", ".my.cnf"];
 const HISTORY_FILES: &[&str] = &[".bash_history", ".zsh_history", ".psql_history", ".mysql_history"];
 const CREDENTIAL_FOLDERS: &[&str] = &[
@@ -256,7 +236,7 @@ pub(super) fn classify(text: &str, setting: &Setting<'_>) -> Option<Class> {
         if listed || CREDENTIAL_FOLDERS.iter().any(|folder| under(inside, folder)) {
             return Some(Class::Sensitive);
         }
-        if AUTOSTART_FILES.contains(&inside) || AUTOSTART_FOLDERS.iter().any(|folder| under(inside, folder)) {
+        if AUTOSTART_FOLDERS.iter().any(|folder| under(inside, folder)) {
             return Some(Class::Autostart);
         }
     }
