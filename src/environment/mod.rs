@@ -10,6 +10,7 @@ mod bubblewrap;
 mod change;
 mod command;
 pub mod contained;
+pub mod cosign;
 mod directory;
 mod exec;
 mod files;
@@ -23,6 +24,7 @@ mod run;
 mod scanner;
 mod spare;
 mod terminal;
+pub mod unpack;
 mod visible;
 mod workspace;
 
@@ -33,7 +35,7 @@ pub use directory::{Directory, Named};
 pub use exec::run_exec;
 pub use files::{Entry, EntryKind, FileError, Metadata, Parents};
 pub use local::{Limits, Local, LocalSettings};
-pub use scanner::{Scanner, ScannerSettings};
+pub use scanner::{PROGRAM as PROGRAM_OF_SCANNER, Scanner, ScannerSettings};
 pub use workspace::Workspace;
 
 /// The place a session's commands run in.

@@ -18,10 +18,11 @@ use crate::environment::{
 };
 use crate::guard::file_access::{Places, normalised};
 use crate::guard::policy::{Compiled, Policy};
-use crate::guard::standing::{ContainerGuard, DenyList, Standing, check_under};
+use crate::guard::standing::{ContainerGuard, DenyList, Standing, under};
 use crate::guard::{Backend, Finding, Judgement, Setting};
 use crate::model::id::{SessionId, TenantId};
 use crate::tool::processes::Processes;
+use crate::tool::readings::Readings;
 use crate::tool::skill::index::Index;
 use crate::tool::skill::library::Library;
 
@@ -80,6 +81,7 @@ pub struct Host {
     policy: Compiled,
     container_guard: ContainerGuard,
     scanner: Arc<Scanner>,
+    readings: Arc<Readings>,
     /// How much of a file is shown.
     pub files: config::Files,
     shared_skills: Vec<PathBuf>,
@@ -123,6 +125,7 @@ impl Host {
             policy: settings.policy.compile()?,
             container_guard: settings.container_guard,
             scanner: Arc::new(Scanner::new(settings.scanner.clone())),
+            readings: Arc::default(),
             files: settings.files.clone(),
             write_roots: terminal.write_safe_root.clone(),
             timeout: terminal.timeout,
@@ -173,7 +176,11 @@ impl Host {
             container: self.container_guard,
             mounts_host: false,
         };
-        check_under(command, &setting, &standing)
+        under(command, self.readings.read(command, &setting), &setting, &standing)
+    }
+
+    pub fn scanner(&self) -> &Arc<Scanner> {
+        &self.scanner
     }
 
     /// Has the external scanner look at a command, before it is judged.

@@ -17,6 +17,7 @@ pub mod next;
 mod owner;
 mod policies;
 mod prompt;
+mod read_ahead;
 pub mod requests;
 mod review;
 mod run;

@@ -14,6 +14,7 @@ use super::run::{ending, timed_out};
 use super::scripted;
 use super::step::{AnswerIn, Partial};
 use super::watch::{Signal, Watch};
+use crate::guard::redact::{Mode, redact};
 use crate::live::drafts::Item;
 use crate::model::id::MessageId;
 use crate::model::problem::{Problem, ProblemCode};
@@ -83,6 +84,7 @@ pub(super) async fn call_model(
                 match unusable(&answer, with_tools, tries.unusable) {
                     None => {
                         scan(engine, &answer).await;
+                        engine.read_ahead(&answer, &owned.state.session).await;
                         let answer = AnswerIn {
                             message_id,
                             answer,
@@ -376,5 +378,25 @@ fn problem_of(failed: &Failed) -> Problem {
         K::Timeout => ProblemCode::UpstreamTimeout,
         K::Interrupted => ProblemCode::UpstreamInterrupted,
     };
-    Problem::new(code, failed.message.clone())
+    // It may quote the credential that the server was asked with.
+    Problem::new(code, redact(&failed.message, Mode::Egress))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_of_a_failed_call_quotes_no_secret() {
+        let token = ["gh", "p_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();
+        let failed = Failed {
+            kind: FailureKind::InvalidRequest,
+            message: format!("unexpected header `authorization: Bearer {token}` at https://u:hunter22@h/v1"),
+            status: Some(400),
+            retry_after: None,
+            partial: None,
+        };
+        let told = serde_json::to_string(&problem_of(&failed)).unwrap();
+        assert!(!told.contains("0123456789") && !told.contains("hunter22"), "{told}");
+    }
 }
