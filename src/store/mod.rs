@@ -22,6 +22,7 @@ mod error;
 mod events;
 mod fresh;
 mod grants;
+mod heads_across_tenants;
 mod inbox;
 mod job;
 pub mod jobs;
@@ -129,6 +130,7 @@ struct Inner {
     clock: Clock,
     hooks: job::Hooks,
     cursor_key: Secret,
+    heads: heads_across_tenants::Heads,
 }
 
 enum Backend {
