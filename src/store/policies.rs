@@ -6,6 +6,14 @@ use super::{Arg, Row, StoreError};
 use crate::model::audit::{AuditAction, Audited};
 use crate::model::policy::NamedPolicy;
 
+pub(super) const BODIES: &str = "
+    select name, body from policy where tenant_id = $1 and (name = $2 or name = $3) order by name";
+
+/// The name and the text of a policy.
+pub(super) fn body(row: &Row) -> Result<(String, String), StoreError> {
+    Ok((row.text("name")?, row.text("body")?))
+}
+
 impl Rows<'_> {
     pub async fn policy(&mut self, name: &str) -> Result<Option<NamedPolicy>, StoreError> {
         const SQL: &str = "
@@ -16,13 +24,9 @@ impl Rows<'_> {
 
     /// Names and bodies, as JSON, of those of two names that were written.
     pub async fn policy_bodies(&mut self, first: &str, second: &str) -> Result<Vec<(String, String)>, StoreError> {
-        const SQL: &str = "
-            select name, body from policy where tenant_id = $1 and (name = $2 or name = $3) order by name";
         let args = [self.tenant.into(), Arg::from(first), Arg::from(second)];
-        let rows = self.conn.rows(SQL, &args).await?;
-        rows.iter()
-            .map(|row| Ok((row.text("name")?, row.text("body")?)))
-            .collect()
+        let rows = self.conn.rows(BODIES, &args).await?;
+        rows.iter().map(body).collect()
     }
 
     /// Policies that were written, by name, from behind `after` on.

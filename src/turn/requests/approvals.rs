@@ -162,11 +162,11 @@ async fn answer_within(
         return Ok(Answered::NotFound);
     };
     // What counts is what stands under the lock.
-    let Some(approval) = rows.approval(id).await? else {
+    let asker = seen.asker();
+    let Some((turn, calls, all)) = rows.turn_at_work(asker.session_id, asker.turn_id).await? else {
         return Ok(Answered::NotFound);
     };
-    let asker = approval.asker();
-    let Some(turn) = rows.turn(asker.session_id, asker.turn_id).await? else {
+    let Some(approval) = all.iter().find(|approval| approval.id == id).cloned() else {
         return Ok(Answered::NotFound);
     };
     if approval.status != ApprovalStatus::Pending {
@@ -193,7 +193,7 @@ async fn answer_within(
     if let Some(problem) = not_theirs(rows, &approval, answer.choice) {
         return Ok(Answered::Refused(problem));
     }
-    let state = commit::load(rows, session, turn).await?;
+    let state = Box::pin(commit::at_work(rows, session, turn, (calls, all))).await?;
     let decision = match accepted(rows, engine, &state, &approval, answer).await? {
         Ok(decision) => decision,
         Err(problem) => return Ok(Answered::Refused(problem)),
