@@ -28,6 +28,7 @@ pub mod registry;
 pub mod schema;
 mod session_search;
 pub mod session_tools;
+pub mod skill;
 mod terminal;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -50,9 +50,16 @@ pub(super) async fn call_model(
     watch: &mut Watch,
     (with_tools, said): (bool, Option<Vec<MessageRecord>>),
 ) -> Result<(), Gone> {
-    let known = said.map(|said| prompt::request(engine, owned, &said, &[], with_tools));
-    let loaded = match known {
-        Some(request) => Some(request),
+    let loaded = match said {
+        Some(said) => {
+            let asked = prompt::Asked {
+                messages: &said,
+                calls: &[],
+                skills: &engine.host().skill_index(owned.tenant).await,
+                with_tools,
+            };
+            Some(prompt::request(engine, owned, &asked))
+        }
         None => load_request(engine, owned, watch, with_tools).await?,
     };
     let Some(mut request) = loaded else {
@@ -208,7 +215,14 @@ async fn load_request(
             Ok(None) => return Err(Gone),
             Ok(Some((standing, messages, calls))) => {
                 watch.saw(standing);
-                return Ok(Some(prompt::request(engine, owned, &messages, &calls, with_tools)));
+                let skills = engine.host().skill_index(owned.tenant).await;
+                let asked = prompt::Asked {
+                    messages: &messages,
+                    calls: &calls,
+                    skills: &skills,
+                    with_tools,
+                };
+                return Ok(Some(prompt::request(engine, owned, &asked)));
             }
             Err(error) if engine.settings().store_retry <= began.elapsed() => {
                 tracing::error!(turn = %owned.state.turn.turn_id, %error, "the transcript cannot be read");

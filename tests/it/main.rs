@@ -49,6 +49,7 @@ mod session_files;
 mod session_search;
 mod sessions;
 mod shutdown;
+mod skills;
 mod smart;
 mod steer;
 mod streams;

@@ -10,6 +10,7 @@ mod archive;
 mod batch;
 mod budgets;
 mod conditions;
+mod deliveries;
 mod fork;
 mod import;
 mod jobs;
