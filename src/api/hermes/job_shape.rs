@@ -51,8 +51,8 @@ pub(super) fn job(job: &Job, configured: &str) -> Value {
         "last_delivery_error": null,
         "latest_execution": job.last_run_at.map(|at| json!({"status": job.last_status, "started_at": at,
             "session_id": job.last_session_id})),
-        "deliver": "local",
-        "origin": {"platform": "api_server"},
+        "deliver": job.task.deliver,
+        "origin": {"platform": "api_server", "session_id": job.origin_session_id},
         "enabled_toolsets": job.task.toolsets,
     })
 }

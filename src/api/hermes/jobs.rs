@@ -19,7 +19,8 @@ use crate::api::query::Loose;
 use crate::api::state::ApiState;
 use crate::api::surface::{Surface, routes};
 use crate::model::id::JobId;
-use crate::model::job::{Job, JobCeiling, JobChanges, JobState, JobTask, NewJob};
+use crate::model::job::{Job, JobCeiling, JobChanges, JobState, NewJob};
+use crate::model::job_task::{JobTask, TaskChanges};
 use crate::model::principal::Scope;
 use crate::store::Once;
 use crate::turn::requests::JobChange;
@@ -194,7 +195,7 @@ pub(super) async fn hermes_update_job(
         _ => return Err(Failure::field("/enabled", "expected `true` or `false`")),
     };
     let changes = [
-        (changes != JobChanges::default()).then_some(JobChange::Update(changes)),
+        (changes != JobChanges::default()).then(|| JobChange::Update(Box::new(changes))),
         enabled.map(|enabled| {
             if enabled {
                 JobChange::Resume
@@ -315,8 +316,11 @@ impl HermesJob {
     fn changes(&self) -> Result<JobChanges, Failure> {
         Ok(JobChanges {
             name: text(&self.name, "name")?,
-            prompt: text(&self.prompt, "prompt")?,
-            skills: self.skills()?,
+            task: TaskChanges {
+                prompt: text(&self.prompt, "prompt")?,
+                skills: self.skills()?,
+                ..TaskChanges::default()
+            },
             schedule: text(&self.schedule, "schedule")?,
             repeat: repeat(&self.repeat)?,
             ..JobChanges::default()

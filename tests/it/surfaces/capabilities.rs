@@ -266,3 +266,49 @@ async fn what_waits_for_a_client_works(client: &Client, told: &mut Told) {
     assert_eq!(client.delete(&path).await.expect(200), json!({"ok": true}));
     told.works(&["jobs_admin"]);
 }
+
+#[test]
+fn lists_of_what_there_is_serve_both_surfaces() {
+    on_both(async |mut place| {
+        let web = place.serve().await;
+        let client = web.owner().await;
+        let toolsets = client.get("/v1/toolsets").await.expect(200);
+        assert_eq!(
+            (&toolsets["object"], &toolsets["platform"]),
+            (&json!("list"), &json!("api_server"))
+        );
+        let all = toolsets["data"].as_array().unwrap();
+        let terminal = all.iter().find(|one| one["name"] == "terminal").unwrap();
+        for (field, is_right) in [
+            ("label", terminal["label"].is_string()),
+            ("description", terminal["description"].is_string()),
+            ("enabled", terminal["enabled"] == true),
+            ("configured", terminal["configured"] == true),
+            (
+                "tools",
+                terminal["tools"].as_array().unwrap().contains(&json!("terminal")),
+            ),
+        ] {
+            assert!(is_right, "{field}: {terminal}");
+        }
+        let models = client.get("/v1/models").await.expect(200);
+        let model = &models["data"][0];
+        assert_eq!(
+            (
+                &models["object"],
+                &model["object"],
+                &model["owned_by"],
+                &model["permission"]
+            ),
+            (&json!("list"), &json!("model"), &json!("hermes"), &json!([]))
+        );
+        assert_eq!(model["root"], model["id"]);
+        let refused = client.get("/v1/models/nothing").await;
+        assert_eq!(
+            (refused.status, &refused.body["error"]["code"]),
+            (404, &json!("not_found"))
+        );
+        assert_eq!(refused.body["status"], 404, "a problem and an error at once");
+        web.stop().await;
+    });
+}
