@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::approval::Approval;
+use super::artifact::Artifact;
 use super::budget::Budget;
 use super::call::ToolCall;
 use super::id::{CallId, MessageId, SessionId, TurnId};
@@ -96,6 +97,8 @@ pub enum EventType {
     TodoUpdated,
     #[serde(rename = "memory.updated")]
     MemoryUpdated,
+    #[serde(rename = "artifact.created")]
+    ArtifactCreated,
     #[serde(rename = "model.retrying")]
     ModelRetrying,
 }
@@ -142,6 +145,7 @@ impl EventType {
             Self::BudgetExceeded => "budget.exceeded",
             Self::TodoUpdated => "todo.updated",
             Self::MemoryUpdated => "memory.updated",
+            Self::ArtifactCreated => "artifact.created",
             Self::ModelRetrying => "model.retrying",
         }
     }
@@ -275,6 +279,12 @@ pub struct MemoryData {
     pub entries: Vec<String>,
 }
 
+/// Something a call made that is kept whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ArtifactData {
+    pub artifact: Artifact,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RetryData {
     /// Attempts of this step that failed, from 1.
@@ -381,6 +391,8 @@ pub enum EventBody {
     TodoUpdated(TodoData),
     #[serde(rename = "memory.updated")]
     MemoryUpdated(MemoryData),
+    #[serde(rename = "artifact.created")]
+    ArtifactCreated(ArtifactData),
     #[serde(rename = "model.retrying")]
     ModelRetrying(RetryData),
 
@@ -443,6 +455,7 @@ impl EventBody {
             Self::BudgetExceeded(_) => "budget.exceeded",
             Self::TodoUpdated(_) => "todo.updated",
             Self::MemoryUpdated(_) => "memory.updated",
+            Self::ArtifactCreated(_) => "artifact.created",
             Self::ModelRetrying(_) => "model.retrying",
             Self::MessageStarted(_) => "message.started",
             Self::MessageDelta(_) => "message.delta",

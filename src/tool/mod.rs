@@ -15,15 +15,18 @@ pub mod edit;
 pub mod error_text;
 mod file;
 pub mod file_views;
+pub mod hook;
 mod host;
 mod memory;
 pub mod memory_entries;
 pub mod name_repair;
 pub mod output;
 pub mod park;
+pub mod plugin;
 pub mod processes;
 pub mod registry;
 pub mod schema;
+pub mod search;
 mod session_search;
 pub mod session_tools;
 mod terminal;
@@ -45,6 +48,7 @@ use crate::base::Clock;
 use crate::guard::Finding;
 use crate::guard::policy::Compiled;
 use crate::live::hub::Pen;
+use crate::model::artifact::Kept;
 use crate::model::call::{Effect, Execution, Footprint};
 use crate::model::id::{CallId, SessionId, TenantId};
 use crate::store::Scope;
@@ -53,6 +57,7 @@ pub use host::{Host, HostError, HostSettings};
 
 use budget::ResultLimit;
 use park::Park;
+use session_tools::SessionTools;
 
 /// A command's output without escapes of terminals, secrets masked.
 pub fn terminal_text(text: &str, command: &str) -> String {
@@ -196,6 +201,8 @@ pub struct Call {
     pub seen_files: String,
     /// What is stored of the user; `None` where a tool is tried without a store.
     pub records: Option<Scope>,
+    /// All that the session has.
+    pub tools: Arc<SessionTools>,
     pub pen: Pen,
     pub cancel: CancellationToken,
     pub clock: Clock,
@@ -237,6 +244,8 @@ pub struct ToolWrites {
     /// A change of what is remembered of the user. What comes of it, and the
     /// result, is known under the lock of the memory only.
     pub memory: Option<memory_entries::Change>,
+    /// What is kept whole beside the result.
+    pub artifacts: Vec<Kept>,
     /// What the call saw or changed of files.
     pub files: Vec<file_views::FileNews>,
     /// Processes that it started.

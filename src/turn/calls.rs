@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::engine::Engine;
+use super::hooked::Watched;
 use super::owner::{Change, Gone, Owned, cancel_outcome};
 use super::run::{KILL_PATIENCE, TOGETHER, ending, timed_out};
 use super::watch::{Signal, Watch};
@@ -17,7 +18,6 @@ use super::world::standing;
 use crate::base::Timestamp;
 use crate::model::call::CallStatus;
 use crate::model::id::CallId;
-use crate::tool::budget::Budget;
 use crate::tool::{Call, Done, dispatch, error_text};
 
 /// Calls that run together must be done by then (Hermes: 420 s).
@@ -153,13 +153,21 @@ impl InFlight {
                 todo: owned.state.session.todo.clone(),
                 seen_files: owned.state.session.seen_files.clone(),
                 records: Some(owned.scope.clone().of_user(owned.state.session.user_id.clone())),
+                tools: scene.tools.clone(),
                 pen: owned.drafts.pen(),
                 cancel: self.cancel.child_token(),
                 clock: engine.clock().clone(),
                 host: engine.host().clone(),
             };
-            let running = dispatch::run(tool.clone(), call, Budget::default());
-            let task = self.tasks.spawn(async move { (id, running.await) });
+            let running = dispatch::run(tool.clone(), call, engine.budget());
+            let watched = Watched::new(engine, owned, record);
+            let task = self.tasks.spawn(async move {
+                let done = running.await;
+                match watched {
+                    Some(watched) => (id, watched.ended(done).await),
+                    None => (id, done),
+                }
+            });
             self.by_task.insert(task.id(), id);
         }
         if 1 < self.tasks.len() && self.deadline.is_none() {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::budgets;
 use super::engine::{Engine, Scene};
+use super::hooked::News;
 use super::kin;
 use super::state::State;
 use super::step::Step;
@@ -35,12 +36,15 @@ pub(super) struct Carried {
     pub first_seq: i64,
     /// An approval that expires may have been asked.
     pub due: bool,
+    /// What hooks are told of it.
+    pub news: News,
 }
 
 impl Carried {
     /// After the commit and not before it, or who is woken finds nothing and
     /// sleeps again.
     pub(super) fn wake(&self, engine: &Engine) {
+        self.news.tell(engine, &self.state);
         if self.due {
             engine.nudges().due.notify_one();
         }
@@ -124,6 +128,7 @@ async fn carried(
         writes.turns.push(state.turn.clone());
     }
     let risen = kin::risen(&state, &mut writes);
+    let news = News::of(&writes);
     let first_seq = rows.apply(&mut state.session, &writes, now).await?;
     if let Some(pen) = pen {
         finish_drafts(pen, &writes, first_seq);
@@ -141,6 +146,7 @@ async fn carried(
         kin,
         first_seq,
         due,
+        news,
     })
 }
 

@@ -1,6 +1,8 @@
 //! The engine: what every turn of this process shares, and the tasks that run
 //! them. It owns no turn's state; that is the owner task's, or the store's.
 
+mod offered;
+
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::panic::AssertUnwindSafe;
@@ -14,7 +16,7 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
 use super::admission::Ceilings;
-use super::delegation::{self, Delegation};
+use super::delegation::Delegation;
 use super::policies::Ready;
 use super::state::State;
 use super::world::{Rules, World};
@@ -24,7 +26,7 @@ use crate::guard::policy::Compiled;
 use crate::live::hub::Hub;
 use crate::model::approval::{OnAsk, OnExpiry, Recovery};
 use crate::model::budget::{BudgetScope, BudgetUnit, Budgets};
-use crate::model::client_tool::{self, ClientTool};
+use crate::model::client_tool;
 use crate::model::grant::Grant;
 use crate::model::guardrail;
 use crate::model::id::{NodeId, ProcessId, SessionId, TenantId, TurnId};
@@ -36,8 +38,11 @@ use crate::provider::Provider;
 use crate::provider::retry::Policy;
 use crate::store::Store;
 use crate::tool::Host;
+use crate::tool::hook::Hooks;
+use crate::tool::plugin::Plugins;
+use crate::tool::registry::Selection;
 use crate::tool::registry::live::Live;
-use crate::tool::registry::{KEPT, Registry, Selection, UnknownToolset};
+use crate::tool::search;
 use crate::tool::session_tools::SessionTools;
 
 /// What the configuration says about turns.
@@ -64,6 +69,9 @@ pub struct Settings {
     pub budgets: Budgets,
     pub delegation: Delegation,
     pub guardrail: guardrail::Limits,
+    pub search: search::Settings,
+    /// Tokens of the model's window, where that is known.
+    pub window: Option<usize>,
     pub prices: Prices,
     /// What prices and costs are in.
     pub currency: String,
@@ -112,6 +120,8 @@ pub struct Parts {
     pub hub: Hub,
     pub host: Arc<Host>,
     pub tools: Arc<Live>,
+    pub plugins: Arc<Plugins>,
+    pub hooks: Hooks,
     pub provider: Provider,
     pub settings: Settings,
     pub process: ProcessId,
@@ -167,16 +177,6 @@ impl Engine {
 
     pub fn host(&self) -> &Arc<Host> {
         &self.0.parts.host
-    }
-
-    /// The tools that this server and its plugins have.
-    pub fn tools(&self) -> &Live {
-        &self.0.parts.tools
-    }
-
-    /// Those of a tenant, as of now.
-    pub fn registry(&self, tenant: TenantId) -> Arc<Registry> {
-        self.0.parts.tools.of(tenant)
     }
 
     pub fn settings(&self) -> &Settings {
@@ -310,7 +310,7 @@ impl Engine {
         self.0.draining.cancel();
         self.0.tasks.close();
         tokio::select! {
-            () = self.0.tasks.wait() => return,
+            () = self.0.tasks.wait() => return self.hooks().close().await,
             () = tokio::time::sleep(grace) => {}
         }
         self.stop().await;
@@ -323,6 +323,7 @@ impl Engine {
         self.stopping().cancel();
         self.0.tasks.close();
         self.0.tasks.wait().await;
+        self.hooks().close().await;
     }
 
     /// Lets go of every turn, killing its commands: this process may count as
@@ -357,42 +358,6 @@ impl Engine {
                 .or_else(|| session.model.clone())
                 .unwrap_or_else(|| parts.settings.model.clone()),
         }
-    }
-
-    /// The tools of a selection: worked out once, since every commit of every
-    /// turn asks for them.
-    fn selected(
-        &self,
-        tenant: TenantId,
-        selection: &Selection<'_>,
-        clients: &[ClientTool],
-        blocked: &[&str],
-    ) -> Arc<SessionTools> {
-        let (registry, now) = (self.registry(tenant), self.clock().now());
-        let key = match clients {
-            [] => format!("{} {selection:?} {blocked:?}", registry.generation()),
-            clients => format!("{} {selection:?} {blocked:?} {clients:?}", registry.generation()),
-        };
-        let known = || self.0.selections.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, tools)) = known().get(&key).filter(|(at, _)| now.since(*at) < KEPT) {
-            return Arc::clone(tools);
-        }
-        // Names were checked when they were set; should a toolset be gone
-        // since, the turn has no tools rather than other ones. Checks run
-        // here, so no lock is held.
-        let tools = registry.select(selection, self.tools().offers(self.host()));
-        let tools = tools.unwrap_or_else(|_| SessionTools::new(Vec::new(), Vec::new()));
-        let tools = match clients {
-            [] => tools,
-            clients => tools.and_clients(clients),
-        };
-        let tools = Arc::new(tools.without(blocked, delegation::REASON));
-        let mut known = known();
-        if MAX_SELECTIONS <= known.len() {
-            known.clear();
-        }
-        known.insert(key, (now, Arc::clone(&tools)));
-        tools
     }
 
     fn rules(&self, session: &SessionRecord, turn: &TurnRecord) -> Rules {
@@ -447,30 +412,6 @@ impl Engine {
             policies,
             rules: &scene.rules,
         }
-    }
-
-    /// The tools a turn of this session would get now.
-    pub fn session_tools(
-        &self,
-        session: &SessionRecord,
-        ceiling: Option<&[String]>,
-    ) -> Result<SessionTools, UnknownToolset> {
-        let registry = self.registry(session.tenant_id);
-        let selection = Selection {
-            presets: std::slice::from_ref(&session.preset),
-            session: Some(&session.toolsets),
-            turn: None,
-            ceiling,
-        };
-        let tools = registry.select(&selection, self.tools().offers(self.host()))?;
-        let tools = tools.and_clients(&session.tools);
-        Ok(tools.without(self.blocked(session), delegation::REASON))
-    }
-
-    /// Tools that delegated work does not get.
-    fn blocked(&self, session: &SessionRecord) -> &'static [&'static str] {
-        let lineage = session.lineage.as_ref();
-        lineage.map_or(&[], |lineage| self.0.parts.settings.delegation.blocked(lineage))
     }
 
     /// The directory of a session's files.

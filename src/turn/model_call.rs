@@ -7,18 +7,19 @@ use std::time::Duration;
 use super::engine::Engine;
 use super::next::Outcome;
 use super::owner::{Change, Gone, Owned, cancel_outcome, store_unavailable};
-use super::prompt;
 use super::run::{ending, timed_out};
-use super::step::{AnswerIn, Partial};
+use super::step::{AnswerIn, Hooked, Partial};
 use super::watch::{Signal, Watch};
+use super::{hooked, overflow, prompt};
 use crate::live::drafts::Item;
 use crate::model::id::MessageId;
 use crate::model::problem::{Problem, ProblemCode};
-use crate::model::record::LastAnswer;
+use crate::model::record::{CallRecord, LastAnswer, MessageRecord};
 use crate::model::turn::{StopReason, TurnStatus};
 use crate::model::usage::Spent;
 use crate::provider::{Answer, ChatMessage, Delta, Failed, FailureKind, Finish, Request, retry};
 use crate::tool::arguments::{self, Unreadable};
+use crate::tool::dispatch;
 
 /// How often an unusable answer is asked for again (Hermes: 3 for empty ones,
 /// 3 for cut calls, 3 for calls that do not parse).
@@ -47,6 +48,7 @@ pub(super) async fn call_model(
     watch: &mut Watch,
     with_tools: bool,
 ) -> Result<(), Gone> {
+    engine.tools().refresh(&engine.registry(owned.tenant)).await;
     let Some(mut request) = load_request(engine, owned, watch, with_tools).await? else {
         // As soon as the store is back the turn ends.
         return owned.commit(engine, ending(store_unavailable(), Vec::new())).await;
@@ -61,11 +63,18 @@ pub(super) async fn call_model(
                 let spent = Spent::in_turn(&request.model, answer.usage, &engine.settings().prices);
                 match unusable(&answer, with_tools, tries.unusable) {
                     None => {
+                        let hooked = match hooked(engine, owned, watch, (message_id, &answer, with_tools)).await {
+                            Ok(hooked) => hooked,
+                            Err(signal) => return end(engine, owned, message_id, signal).await,
+                        };
+                        let artifacts = std::mem::take(&mut owned.overflowed);
                         let answer = AnswerIn {
                             message_id,
                             answer,
                             with_tools,
                             spent,
+                            hooked,
+                            artifacts,
                         };
                         return owned.commit(engine, Change::Answer(Box::new(answer))).await;
                     }
@@ -168,7 +177,7 @@ async fn attempt(
 /// `None` when the store was away for longer than commits are retried.
 async fn load_request(
     engine: &Engine,
-    owned: &Owned,
+    owned: &mut Owned,
     watch: &mut Watch,
     with_tools: bool,
 ) -> Result<Option<Request>, Gone> {
@@ -182,7 +191,14 @@ async fn load_request(
             Ok(None) => return Err(Gone),
             Ok(Some((standing, messages, calls))) => {
                 watch.saw(standing);
-                return Ok(Some(prompt::request(engine, owned, &messages, &calls, with_tools)));
+                let shortened = overflow(engine, owned, &messages, &calls).await;
+                return Ok(Some(prompt::request(
+                    engine,
+                    owned,
+                    (&messages, &calls),
+                    &shortened,
+                    with_tools,
+                )));
             }
             Err(error) if engine.settings().store_retry <= began.elapsed() => {
                 tracing::error!(turn = %owned.state.turn.turn_id, %error, "the transcript cannot be read");
@@ -192,6 +208,47 @@ async fn load_request(
                 () = tokio::time::sleep(Duration::from_millis(200)) => {}
                 () = owned.stopping.cancelled() => return Err(Gone),
             },
+        }
+    }
+}
+
+/// Stores whole what of the newest results does not fit beside each other.
+async fn overflow(
+    engine: &Engine,
+    owned: &mut Owned,
+    messages: &[MessageRecord],
+    calls: &[CallRecord],
+) -> overflow::Shortened {
+    let (host, tenant, session) = (engine.host(), owned.tenant, owned.state.session.session_id);
+    let directory = dispatch::results_directory(host, tenant, session);
+    let shortened = overflow::shortened(messages, calls, &engine.budget(), &directory);
+    owned.overflowed.clear();
+    for (call, text) in overflow::fresh(messages, &shortened) {
+        let kept = dispatch::store(host, tenant, session, call, &text).await;
+        owned.overflowed.push((call, kept));
+    }
+    shortened
+}
+
+/// What hooks make of the calls of an answer, unless the turn has to stop.
+async fn hooked(
+    engine: &Engine,
+    owned: &Owned,
+    watch: &mut Watch,
+    (message_id, answer, with_tools): (MessageId, &Answer, bool),
+) -> Result<Vec<Option<Hooked>>, Signal> {
+    if !with_tools || answer.calls.is_empty() {
+        return Ok(Vec::new());
+    }
+    let asked = hooked::before(engine, owned, message_id, answer);
+    tokio::pin!(asked);
+    loop {
+        tokio::select! {
+            hooked = &mut asked => return Ok(hooked),
+            signal = watch.next() => match signal {
+                Signal::Changed(_) => {}
+                signal => return Err(signal),
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::commit::{self, Carried};
 use super::engine::Engine;
+use super::hooked::News;
 use super::kin;
 use super::next::Outcome;
 use super::state::State;
@@ -14,6 +15,7 @@ use super::step::{AnswerIn, Partial, Step};
 use tokio_util::sync::CancellationToken;
 
 use crate::live::hub::Writer;
+use crate::model::artifact::Kept;
 use crate::model::call::CallStatus;
 use crate::model::id::{CallId, MessageId, TenantId};
 use crate::model::problem::{Problem, ProblemCode};
@@ -34,6 +36,9 @@ pub(super) struct Owned {
     pub stopping: CancellationToken,
     /// How the turn must end once what still runs of it is stopped.
     pub doomed: Option<Outcome>,
+    /// Results that the model was shown the beginning of, to be kept whole with
+    /// its next answer.
+    pub overflowed: Vec<(CallId, Kept)>,
 }
 
 /// The turn is not this task's any more: somebody else went on with it, it is
@@ -184,6 +189,7 @@ impl Owned {
             drafts,
             stopping: engine.stopping(),
             doomed: None,
+            overflowed: Vec::new(),
         }
     }
 
@@ -322,6 +328,7 @@ impl Owned {
             state: now,
             promoted,
             due: true,
+            news: News::default(),
         }))
     }
 

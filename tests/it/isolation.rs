@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use hermes_server::model::id::{ApprovalId, CallId, GrantId, KeyId, QuestionId, SessionId, TurnId};
+use hermes_server::model::artifact::{Artifact, NewArtifact};
+use hermes_server::model::id::{ApprovalId, ArtifactId, CallId, GrantId, KeyId, QuestionId, SessionId, TurnId};
 use hermes_server::model::principal::Scope;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -65,6 +66,7 @@ impl World {
             .as_str()
             .unwrap()
             .to_owned();
+        let artifact = artifact(web, owner, &session).await;
         Self {
             ids: Ids::from([
                 ("ses", session),
@@ -74,6 +76,7 @@ impl World {
                 ("key", key),
                 ("call", call.as_str().unwrap().to_owned()),
                 ("qst", question),
+                ("art", artifact),
             ]),
             secret: SECRET,
         }
@@ -82,6 +85,36 @@ impl World {
     fn is_in(&self, text: &str) -> bool {
         text.contains(self.secret) || self.ids.values().any(|id| text.contains(id.as_str()))
     }
+}
+
+/// Something a call of the session made that is kept whole.
+pub async fn artifact(web: &Web, owner: &Client, session: &str) -> String {
+    let messages = owner.get(&format!("/v1/sessions/{session}/messages")).await.expect(200);
+    let call = messages["data"][1]["tool_calls"][0].clone();
+    let parsed = |value: &Value| value.as_str().unwrap().to_owned();
+    let artifact = Artifact {
+        id: ArtifactId::new(web.server.engine.clock()),
+        session_id: session.parse().unwrap(),
+        turn_id: parsed(&messages["data"][1]["turn_id"]).parse().unwrap(),
+        tool_call_id: parsed(&call["id"]).parse().unwrap(),
+        tool: SECRET.to_owned(),
+        name: "result.txt".to_owned(),
+        media_type: "text/plain".to_owned(),
+        size: 0,
+        sha256: String::new(),
+        created_at: web.server.engine.clock().now(),
+    };
+    let id = artifact.id;
+    let content = SECRET.to_owned();
+    let tenant = owner.tenant.unwrap();
+    let added = web.server.engine.store().scope(tenant).write("test", move |mut rows| {
+        Box::pin(async move {
+            let session = rows.lock_session(artifact.session_id).await?.unwrap();
+            rows.add_artifacts(&session, &[NewArtifact { artifact, content }]).await
+        })
+    });
+    added.await.unwrap();
+    id.to_string()
 }
 
 /// The approval that the session's turn waits for, once it does.
@@ -122,6 +155,7 @@ fn unknown(web: &Web) -> Ids {
         ("apr", ApprovalId::new(clock).to_string()),
         ("grant", GrantId::new(clock).to_string()),
         ("key", KeyId::new(clock).to_string()),
+        ("art", ArtifactId::new(clock).to_string()),
         ("call", CallId::new(clock).to_string()),
         ("qst", QuestionId::new(clock).to_string()),
     ])

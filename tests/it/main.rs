@@ -23,6 +23,7 @@ mod cases;
 mod crash;
 mod decisions;
 mod engine;
+mod extend;
 mod failures;
 mod files;
 mod floors;

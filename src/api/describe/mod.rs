@@ -52,7 +52,7 @@ const fn tag(name: &'static str, about: &'static str, writing: Scope) -> Tag {
     }
 }
 
-const TAGS: [Tag; 13] = [
+const TAGS: [Tag; 14] = [
     tag(
         "sessions",
         "Conversations with their settings, messages and events.",
@@ -94,6 +94,10 @@ const TAGS: [Tag; 13] = [
         Scope::SessionsRead,
     ),
     tag("tools", "Tools, toolsets and presets.", Scope::SessionsRead),
+    Tag {
+        reading: Scope::Admin,
+        ..tag("plugins", "Folders of declared tools.", Scope::Admin)
+    },
     tag("models", "Models that can answer.", Scope::SessionsRead),
     tag("policies", "Rules that a tenant adds to the guard's own.", Scope::Admin),
     // A judgement is a question, though it is asked with POST.

@@ -5,6 +5,7 @@
 
 mod answers;
 mod approvals;
+mod artifacts;
 mod audit;
 mod bounds;
 mod decisions;
@@ -18,6 +19,7 @@ mod keys;
 mod listing;
 mod models;
 mod new_turn;
+mod plugins;
 mod policies;
 mod questions;
 mod search;
@@ -43,6 +45,7 @@ pub(super) fn routes() -> Surface {
         .merge(transfer::routes())
         .merge(search::routes())
         .merge(history::routes())
+        .merge(artifacts::routes())
         .merge(streams::routes())
         .merge(tenant_streams::routes())
         .merge(stream_tokens::routes())
@@ -57,6 +60,7 @@ pub(super) fn routes() -> Surface {
         .merge(audit::routes())
         .merge(tools::routes())
         .merge(toolsets::routes())
+        .merge(plugins::routes())
         .merge(models::routes())
         .merge(guard::routes())
         .merge(policies::routes())

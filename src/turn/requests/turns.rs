@@ -17,6 +17,7 @@ use crate::store::{Rows, Scope, StoreError};
 use crate::turn::admission::{Slot, admit};
 use crate::turn::commit::{self, Carried};
 use crate::turn::engine::Engine;
+use crate::turn::hooked::News;
 use crate::turn::kin;
 use crate::turn::next::Outcome;
 use crate::turn::state::State;
@@ -392,6 +393,7 @@ pub(in crate::turn) async fn stop(
                 kin: Vec::new(),
                 first_seq: head,
                 due: false,
+                news: News::default(),
             })
         }
         _ => {
@@ -402,6 +404,7 @@ pub(in crate::turn) async fn stop(
                 kin: Vec::new(),
                 first_seq: head,
                 due: false,
+                news: News::default(),
             })
         }
     }

@@ -59,7 +59,11 @@ impl Step<'_> {
             (false, false, false) => (CallStatus::Succeeded, EventType::ToolCallCompleted),
         };
         self.watch_loop(id, status, &mut done.result);
+        let artifacts = std::mem::take(&mut done.writes.artifacts);
         self.settle_call(id, status, kind, done.result);
+        for kept in artifacts {
+            self.keep_artifact(id, kept);
+        }
         if let Some(todo) = done.writes.todo {
             let todos: serde_json::Value = serde_json::from_str(&todo).unwrap_or(json!([]));
             let event = self.event(EventType::TodoUpdated, json!({"todos": todos}));

@@ -330,6 +330,8 @@ impl Game {
                 answer,
                 with_tools,
                 spent,
+                hooked: Vec::new(),
+                artifacts: Vec::new(),
             });
         })
     }
