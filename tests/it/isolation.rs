@@ -107,7 +107,8 @@ pub async fn artifact(web: &Web, owner: &Client, session: &str) -> String {
     let id = artifact.id;
     let content = SECRET.to_owned();
     let tenant = owner.tenant.unwrap();
-    let added = web.server.engine.store().scope(tenant).write("test", move |mut rows| {
+    let scope = web.server.engine.store().scope(tenant);
+    let added = scope.write("test", move |mut rows| {
         Box::pin(async move {
             let session = rows.lock_session(artifact.session_id).await?.unwrap();
             rows.add_artifacts(&session, &[NewArtifact { artifact, content }]).await

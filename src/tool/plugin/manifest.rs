@@ -18,7 +18,7 @@ const NAME_CHARS: usize = 64;
 
 /// Why a plugin, or one of its tools, cannot be loaded.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum Fault {
+pub(super) enum Fault {
     #[error("the manifest cannot be read: {0}")]
     Unreadable(String),
     #[error("`{0}` is no name for a plugin; expected lower-case letters, digits, `-` and `_`, as its folder is named")]
