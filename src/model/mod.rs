@@ -3,6 +3,7 @@
 //! API documents is what the engine keeps. Nothing here knows SQL or HTTP.
 
 pub mod approval;
+pub mod artifact;
 pub mod audit;
 pub mod background;
 pub mod budget;

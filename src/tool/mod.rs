@@ -16,6 +16,7 @@ pub mod edit;
 pub mod error_text;
 mod file;
 pub mod file_views;
+pub mod hook;
 mod host;
 pub mod job_actions;
 mod memory;
@@ -23,9 +24,11 @@ pub mod memory_entries;
 pub mod name_repair;
 pub mod output;
 pub mod park;
+pub mod plugin;
 pub mod processes;
 pub mod registry;
 pub mod schema;
+pub mod search;
 mod session_search;
 pub mod session_tools;
 mod terminal;
@@ -47,6 +50,7 @@ use crate::base::Clock;
 use crate::guard::Finding;
 use crate::guard::policy::Compiled;
 use crate::live::hub::Pen;
+use crate::model::artifact::Kept;
 use crate::model::call::{Effect, Execution, Footprint};
 use crate::model::id::{CallId, SessionId, TenantId};
 use crate::store::Scope;
@@ -55,6 +59,7 @@ pub use host::{Host, HostError, HostSettings};
 
 use budget::ResultLimit;
 use park::Park;
+use session_tools::SessionTools;
 
 /// A command's output without escapes of terminals, secrets masked.
 pub fn terminal_text(text: &str, command: &str) -> String {
@@ -206,6 +211,8 @@ pub struct Call {
     pub seen_files: String,
     /// What is stored of the user; `None` where a tool is tried without a store.
     pub records: Option<Scope>,
+    /// All that the session has.
+    pub tools: Arc<SessionTools>,
     pub pen: Pen,
     pub cancel: CancellationToken,
     pub clock: Clock,
@@ -250,6 +257,8 @@ pub struct ToolWrites {
     /// What is to be done with the jobs of the user; the result is known under
     /// their lock only.
     pub jobs: Option<job_actions::Action>,
+    /// What is kept whole beside the result.
+    pub artifacts: Vec<Kept>,
     /// What the call saw or changed of files.
     pub files: Vec<file_views::FileNews>,
     /// Processes that it started.

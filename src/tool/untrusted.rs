@@ -41,6 +41,11 @@ pub fn wrap(tool: &str, content: Value) -> Value {
     }
 }
 
+/// One text, marked; whose results these are is the caller's to know.
+pub fn marked(tool: &str, text: String) -> String {
+    wrap_text(tool, text)
+}
+
 fn wrap_text(tool: &str, text: String) -> String {
     if text.chars().nth(LEAST_CHARS - 1).is_none() {
         return text;

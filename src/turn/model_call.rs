@@ -9,18 +9,19 @@ use futures::StreamExt;
 use super::engine::Engine;
 use super::next::Outcome;
 use super::owner::{Change, Gone, Owned, cancel_outcome, store_unavailable};
-use super::prompt;
 use super::run::{ending, timed_out};
-use super::step::{AnswerIn, Partial};
+use super::step::{AnswerIn, Hooked, Partial};
 use super::watch::{Signal, Watch};
+use super::{hooked, overflow, prompt};
 use crate::live::drafts::Item;
 use crate::model::id::MessageId;
 use crate::model::problem::{Problem, ProblemCode};
-use crate::model::record::{LastAnswer, MessageRecord};
+use crate::model::record::{CallRecord, LastAnswer, MessageRecord};
 use crate::model::turn::{StopReason, TurnStatus};
 use crate::model::usage::Spent;
 use crate::provider::{Answer, ChatMessage, Delta, Failed, FailureKind, Finish, Request, retry};
 use crate::tool::arguments::{self, Unreadable};
+use crate::tool::dispatch;
 
 /// How often an unusable answer is asked for again (Hermes: 3 for empty ones,
 /// 3 for cut calls, 3 for calls that do not parse).
@@ -50,7 +51,9 @@ pub(super) async fn call_model(
     watch: &mut Watch,
     (with_tools, said): (bool, Option<Vec<MessageRecord>>),
 ) -> Result<(), Gone> {
-    let known = said.map(|said| prompt::request(engine, owned, &said, &[], with_tools));
+    engine.tools().refresh(&engine.registry(owned.tenant)).await;
+    let known =
+        said.map(|said| prompt::request(engine, owned, (&said, &[]), &overflow::Shortened::default(), with_tools));
     let loaded = match known {
         Some(request) => Some(request),
         None => load_request(engine, owned, watch, with_tools).await?,
@@ -69,12 +72,19 @@ pub(super) async fn call_model(
                 let spent = Spent::in_turn(&request.model, answer.usage, &engine.settings().prices);
                 match unusable(&answer, with_tools, tries.unusable) {
                     None => {
-                        scan(engine, &answer).await;
+                        let hooked = match hooked(engine, owned, watch, (message_id, &answer, with_tools)).await {
+                            Ok(hooked) => hooked,
+                            Err(signal) => return end(engine, owned, message_id, signal).await,
+                        };
+                        scan(engine, &answer, &hooked).await;
+                        let artifacts = std::mem::take(&mut owned.overflowed);
                         let answer = AnswerIn {
                             message_id,
                             answer,
                             with_tools,
                             spent,
+                            hooked,
+                            artifacts,
                         };
                         return owned.commit(engine, Change::Answer(Box::new(answer))).await;
                     }
@@ -115,13 +125,12 @@ pub(super) async fn call_model(
 /// Commands that are scanned side by side.
 const SCANS: usize = 8;
 
-/// Has the external scanner look at the commands of an answer: judging them is pure
-/// and reads what it said.
-async fn scan(engine: &Engine, answer: &Answer) {
-    let parsed = answer
-        .calls
-        .iter()
-        .filter_map(|call| arguments::parse(&call.arguments).ok());
+/// Has the external scanner look at the commands of an answer, as hooks left them:
+/// judging them is pure and reads what it said.
+async fn scan(engine: &Engine, answer: &Answer, hooked: &[Option<Hooked>]) {
+    let replaced = |place: usize| hooked.get(place)?.as_ref()?.before.arguments.clone();
+    let calls = answer.calls.iter().enumerate();
+    let parsed = calls.filter_map(|(place, call)| replaced(place).or_else(|| arguments::parse(&call.arguments).ok()));
     let commands = parsed.filter_map(|arguments| Some(arguments.get("command")?.as_str()?.to_owned()));
     let commands: Vec<String> = commands.collect();
     futures::stream::iter(commands)
@@ -194,7 +203,7 @@ async fn attempt(
 /// `None` when the store was away for longer than commits are retried.
 async fn load_request(
     engine: &Engine,
-    owned: &Owned,
+    owned: &mut Owned,
     watch: &mut Watch,
     with_tools: bool,
 ) -> Result<Option<Request>, Gone> {
@@ -208,7 +217,14 @@ async fn load_request(
             Ok(None) => return Err(Gone),
             Ok(Some((standing, messages, calls))) => {
                 watch.saw(standing);
-                return Ok(Some(prompt::request(engine, owned, &messages, &calls, with_tools)));
+                let shortened = overflow(engine, owned, &messages, &calls).await;
+                return Ok(Some(prompt::request(
+                    engine,
+                    owned,
+                    (&messages, &calls),
+                    &shortened,
+                    with_tools,
+                )));
             }
             Err(error) if engine.settings().store_retry <= began.elapsed() => {
                 tracing::error!(turn = %owned.state.turn.turn_id, %error, "the transcript cannot be read");
@@ -218,6 +234,47 @@ async fn load_request(
                 () = tokio::time::sleep(Duration::from_millis(200)) => {}
                 () = owned.stopping.cancelled() => return Err(Gone),
             },
+        }
+    }
+}
+
+/// Stores whole what of the newest results does not fit beside each other.
+async fn overflow(
+    engine: &Engine,
+    owned: &mut Owned,
+    messages: &[MessageRecord],
+    calls: &[CallRecord],
+) -> overflow::Shortened {
+    let (host, tenant, session) = (engine.host(), owned.tenant, owned.state.session.session_id);
+    let directory = dispatch::results_directory(host, tenant, session);
+    let shortened = overflow::shortened(messages, calls, &engine.budget(), &directory);
+    owned.overflowed.clear();
+    for (call, text) in overflow::fresh(messages, &shortened) {
+        let kept = dispatch::store(host, tenant, session, call, &text).await;
+        owned.overflowed.push((call, kept));
+    }
+    shortened
+}
+
+/// What hooks make of the calls of an answer, unless the turn has to stop.
+async fn hooked(
+    engine: &Engine,
+    owned: &Owned,
+    watch: &mut Watch,
+    (message_id, answer, with_tools): (MessageId, &Answer, bool),
+) -> Result<Vec<Option<Hooked>>, Signal> {
+    if !with_tools || answer.calls.is_empty() {
+        return Ok(Vec::new());
+    }
+    let asked = hooked::before(engine, owned, message_id, answer);
+    tokio::pin!(asked);
+    loop {
+        tokio::select! {
+            hooked = &mut asked => return Ok(hooked),
+            signal = watch.next() => match signal {
+                Signal::Changed(_) => {}
+                signal => return Err(signal),
+            }
         }
     }
 }

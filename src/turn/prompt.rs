@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::engine::Engine;
+use super::overflow::Shortened;
 use super::owner::Owned;
 use crate::model::id::{CallId, MessageId};
 use crate::model::message::{Part, Role, text_of};
@@ -37,8 +38,8 @@ pub(super) const ANSWER: &str = "You thought about it, but your answer is empty.
 pub(super) fn request(
     engine: &Engine,
     owned: &Owned,
-    messages: &[MessageRecord],
-    calls: &[CallRecord],
+    (messages, calls): (&[MessageRecord], &[CallRecord]),
+    shortened: &Shortened,
     with_tools: bool,
 ) -> Request {
     let state = &owned.state;
@@ -46,7 +47,7 @@ pub(super) fn request(
     let mut chat = vec![ChatMessage::System {
         text: system_text(&state.session),
     }];
-    chat.extend(transcript(messages, calls));
+    chat.extend(transcript(messages, calls, shortened));
     if !with_tools {
         chat.push(ChatMessage::user(SUMMARY));
     } else if state.turn.progress.last == LastAnswer::Cut {
@@ -81,7 +82,7 @@ fn system_text(session: &SessionRecord) -> String {
     blocks.collect::<Vec<_>>().join("\n\n")
 }
 
-fn transcript(messages: &[MessageRecord], calls: &[CallRecord]) -> Vec<ChatMessage> {
+fn transcript(messages: &[MessageRecord], calls: &[CallRecord], shortened: &Shortened) -> Vec<ChatMessage> {
     let by_id: HashMap<CallId, &CallRecord> = calls.iter().map(|call| (call.call_id, call)).collect();
     let mut by_message: HashMap<MessageId, Vec<&CallRecord>> = HashMap::new();
     for call in calls {
@@ -109,7 +110,10 @@ fn transcript(messages: &[MessageRecord], calls: &[CallRecord]) -> Vec<ChatMessa
                 ChatMessage::Tool {
                     call_id: call.provider_id.clone(),
                     name: call.name.clone(),
-                    content: text_of(&message.content),
+                    content: match shortened.get(&call.call_id) {
+                        Some(shown) => shown.clone(),
+                        None => text_of(&message.content),
+                    },
                 }
             }
         })

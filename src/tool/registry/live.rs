@@ -14,7 +14,7 @@ use crate::tool::Host;
 use crate::tool::toolset::Definition;
 
 /// Whose tools change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reach {
     Everybody,
     Tenant(TenantId),

@@ -92,10 +92,12 @@ impl Engine {
                 }
             })
         });
-        match forked.await {
+        let forked = match forked.await {
             Err(StoreError::Unique(_)) => Err(taken()),
             forked => forked?,
-        }
+        };
+        self.begun(scope, &forked);
+        forked
     }
 }
 

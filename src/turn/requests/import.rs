@@ -38,10 +38,12 @@ impl Engine {
                 }
             })
         });
-        match imported.await {
+        let imported = match imported.await {
             Err(StoreError::Unique(_)) => Err(taken()),
             imported => imported?,
-        }
+        };
+        self.begun(scope, &imported);
+        imported
     }
 
     fn history(&self, session_id: SessionId, user: &str, turns: Vec<(TurnLine, Vec<MessageLine>)>) -> History {

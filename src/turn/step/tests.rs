@@ -331,6 +331,8 @@ impl Game {
                 answer,
                 with_tools,
                 spent,
+                hooked: Vec::new(),
+                artifacts: Vec::new(),
             });
         })
     }
