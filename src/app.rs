@@ -27,6 +27,7 @@ use crate::store::{Probe, Store, StoreError, StoreOptions, Target, process, tena
 use crate::tool::hook::Hooks;
 use crate::tool::plugin::{Allowance, Plugins};
 use crate::tool::registry::live::Live;
+use crate::tool::registry::{DelegationLimits, Setup};
 use crate::tool::{Host, HostError, HostSettings, search, toolset};
 use crate::turn::admission::Ceilings;
 use crate::turn::engine::{Engine, Parts, Reviewing, Settings};
@@ -251,7 +252,18 @@ pub fn tools(config: &Config, clock: &Clock) -> Result<Live, StartError> {
         };
         custom.insert(own.name.clone(), definition);
     }
-    let tools = Live::new(clock.clone(), custom);
+    let delegation = DelegationLimits {
+        children: config.delegation.max_concurrent_children,
+        further_levels: match config.delegation.orchestrator_enabled {
+            true => config.delegation.max_spawn_depth.saturating_sub(1),
+            false => 0,
+        },
+    };
+    let setup = Setup {
+        custom,
+        delegation: Some(delegation),
+    };
+    let tools = Live::set_up(clock.clone(), setup);
     let known = tools.shared();
     for own in &config.custom_toolsets {
         let mut named = own.includes.iter();

@@ -1,4 +1,4 @@
--- What calls made that is kept whole: results too long for the model.
+-- What calls made: results too long for the model, and files of the workspace.
 create table artifact (
     tenant_id text collate "C" not null,
     artifact_id text collate "C" not null,
@@ -12,7 +12,9 @@ create table artifact (
     size bigint not null,
     -- SHA-256 of the content, in hexadecimal.
     sha256 text not null,
-    content text not null,
+    -- Of a file it is in the workspace, at the path.
+    content text,
+    path text,
     created_at bigint not null,
     primary key (tenant_id, artifact_id)
 );

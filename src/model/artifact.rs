@@ -1,5 +1,6 @@
-//! Something a call made that is kept whole: a result too long for the model.
-//! The content is stored once and never changes.
+//! What calls made: results too long for the model, kept whole, and files that
+//! were written to the workspace. Which call it was, and the hash of the content,
+//! never change; a file may have changed since.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -7,6 +8,15 @@ use utoipa::ToSchema;
 
 use super::id::{ArtifactId, CallId, SessionId, TurnId};
 use crate::base::Timestamp;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ArtifactKind {
+    /// A result of which the model was shown the beginning.
+    Result,
+    /// A file that the call wrote.
+    File,
+}
 
 /// An artifact as clients see it, without its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -17,7 +27,11 @@ pub struct Artifact {
     /// The call that it comes from.
     pub tool_call_id: CallId,
     pub tool: String,
+    pub kind: ArtifactKind,
     pub name: String,
+    /// Of a file: where it is, from the workspace's root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
     pub media_type: String,
     /// Bytes of the content.
     pub size: i64,
@@ -37,7 +51,16 @@ pub struct ArtifactData {
 pub struct Kept {
     pub name: String,
     pub media_type: String,
-    pub content: String,
+    pub held: Held,
+}
+
+/// Where the content of an artifact is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// Stored beside the artifact.
+    Text(String),
+    /// A file of the workspace, by its path from there, in the state that is told.
+    File { path: String, size: i64, sha256: String },
 }
 
 impl Kept {
@@ -46,19 +69,43 @@ impl Kept {
         Self {
             name,
             media_type: "text/plain; charset=utf-8".to_owned(),
-            content,
+            held: Held::Text(content),
+        }
+    }
+}
+
+impl Held {
+    pub fn size(&self) -> i64 {
+        match self {
+            Self::Text(text) => i64::try_from(text.len()).unwrap_or(i64::MAX),
+            Self::File { size, .. } => *size,
         }
     }
 
     pub fn sha256(&self) -> String {
-        let digest = Sha256::digest(self.content.as_bytes());
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        match self {
+            Self::Text(text) => hex(&Sha256::digest(text)),
+            Self::File { sha256, .. } => sha256.clone(),
+        }
     }
+
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Self::Text(_) => None,
+            Self::File { path, .. } => Some(path),
+        }
+    }
+}
+
+/// A digest as artifacts tell it.
+pub fn hex(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// An artifact with what it holds, before it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewArtifact {
     pub artifact: Artifact,
-    pub content: String,
+    /// `None` where the workspace holds it.
+    pub content: Option<String>,
 }

@@ -21,6 +21,7 @@ pub mod message;
 pub mod pattern;
 pub mod policy;
 pub mod precondition;
+pub mod preview;
 pub mod principal;
 pub mod problem;
 pub mod question;

@@ -23,6 +23,7 @@ use super::job::Job;
 use super::lineage::{Lineage, NewChild};
 use super::memory::Target;
 use super::message::{FinishReason, Message, Part, Role};
+use super::preview::preview;
 use super::problem::Problem;
 use super::question::{Question, QuestionAnswer, QuestionStatus};
 use super::sampling::Sampling;
@@ -310,6 +311,7 @@ impl CallRecord {
             index: self.batch_index,
             name: self.name.clone(),
             arguments: self.effective_arguments().clone(),
+            preview: preview(self.effective_arguments()),
             effect: self.effect,
             execution: self.execution,
             status: self.status,

@@ -4,6 +4,7 @@
 //! written travels back with its result and is committed together with it.
 
 pub mod arguments;
+pub mod artifacts;
 pub mod budget;
 mod clarify;
 pub mod coerce;
@@ -59,6 +60,7 @@ pub use host::{Host, HostError, HostSettings};
 
 use budget::ResultLimit;
 use park::Park;
+use registry::Setup;
 use session_tools::SessionTools;
 
 /// A command's output without escapes of terminals, secrets masked.
@@ -160,6 +162,11 @@ pub trait Tool: Send + Sync {
     /// A check that takes its time, in place of [`Tool::unavailable`]; it is
     /// asked where nobody waits under a lock.
     fn probe(&self) -> Option<BoxFuture<'static, Option<String>>> {
+        None
+    }
+
+    /// The words that depend on how the server is set up.
+    fn configured(&self, _setup: &Setup) -> Option<Wording> {
         None
     }
 

@@ -84,7 +84,8 @@ impl News {
         };
         let mut news = Vec::new();
         if hooks.has(HookPoint::PostToolCall) {
-            let ended = writes.calls.iter().filter(|call| call.status.is_settled());
+            let calls = writes.new_calls.iter().chain(&writes.calls);
+            let ended = calls.filter(|call| call.status.is_settled());
             news.extend(ended.map(|call| told_of(call, writes, subject)));
         }
         if hooks.has(HookPoint::PreApproval) {

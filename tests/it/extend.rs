@@ -1,9 +1,11 @@
 //! What an operator adds without compiling: hooks, plugins, limits of results,
 //! tried through the routes on both databases.
 
+mod addresses;
 pub mod artifacts;
 mod hooks;
 mod plugins;
+mod tenants;
 
 use std::path::{Path, PathBuf};
 

@@ -2,6 +2,7 @@
 //! workspace of their own.
 
 mod checks;
+mod hostile;
 mod planted;
 
 use std::cell::RefCell;

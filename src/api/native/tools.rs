@@ -151,12 +151,16 @@ async fn toolset_views(state: &ApiState, caller: &Caller) -> Vec<ToolsetView> {
 
 impl From<&SessionTools> for OfferedTools {
     fn from(tools: &SessionTools) -> Self {
-        let offered = tools.offered().iter().map(|tool| OfferedTool {
-            name: tool.name().to_owned(),
-            toolset: tool.toolset().to_owned(),
-            description: tool.description().to_owned(),
-            parameters: tool.schema().clone(),
-            deferred: tools.is_deferred(tool.name()),
+        let names = tools.names();
+        let offered = tools.offered().iter().map(|tool| {
+            let (description, parameters) = tool.told(&names);
+            OfferedTool {
+                name: tool.name().to_owned(),
+                toolset: tool.toolset().to_owned(),
+                description,
+                parameters,
+                deferred: tools.is_deferred(tool.name()),
+            }
         });
         let brought = tools.clients().iter().map(|tool| OfferedTool {
             name: tool.name().to_owned(),

@@ -17,6 +17,46 @@ fn hooks(bench: &Bench, all: Vec<Hook>) -> Hooks {
     Hooks(Arc::new(inner))
 }
 
+inventory::submit!(CompiledHook {
+    name: "part of the binary",
+    point: HookPoint::OnSessionEnd,
+    run: |_| Box::pin(async { Ok(json!({})) }),
+});
+
+#[tokio::test]
+async fn what_is_part_of_the_binary_stands_beside_what_is_configured() {
+    let bench = Bench::new().await;
+    let configured = config::Hook {
+        point: HookPoint::OnSessionEnd,
+        name: "configured".to_owned(),
+        action: config::HookAction::Command(vec!["true".to_owned()]),
+        matcher: None,
+        timeout: Duration::from_secs(1),
+    };
+    let hooks = Hooks::new(&[configured], Arc::clone(&bench.host), Documents::new().unwrap());
+    let names: Vec<String> = hooks
+        .at(HookPoint::OnSessionEnd, None)
+        .into_iter()
+        .map(|hook| hook.name)
+        .collect();
+    assert_eq!(names, ["configured", "part of the binary"]);
+    assert!(!hooks.has(HookPoint::PreToolCall));
+}
+
+#[test]
+fn a_lasting_permission_covers_what_the_hook_names_or_the_tool() {
+    for (answer, key) in [
+        (json!({"action": "approve"}), "plugin_rule:look"),
+        (json!({"action": "approve", "rule_key": "prod"}), "plugin_rule:prod"),
+    ] {
+        let hook = hook(HookPoint::PreToolCall, |_| Box::pin(std::future::pending()));
+        let Directive::Ask(finding) = directive(&hook, "look", Ok(answer)) else {
+            panic!("it asks")
+        };
+        assert_eq!(finding.key, key);
+    }
+}
+
 fn hook(point: HookPoint, run: fn(Value) -> BoxFuture<'static, Result<Value, String>>) -> Hook {
     Hook {
         point,

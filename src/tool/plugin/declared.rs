@@ -14,8 +14,10 @@ use super::manifest::{Action, DeclaredEffect, Handled};
 use crate::environment::{Chunk, Command};
 use crate::fetch::Documents;
 use crate::guard::{Finding, Severity, Span};
+use crate::model::artifact::Kept;
 use crate::model::call::{Effect, Footprint};
 use crate::model::guardrail;
+use crate::tool::artifacts::named_file;
 use crate::tool::budget::ResultLimit;
 use crate::tool::{Call, Done, Host, Judged, Place, SpecOf, Tool, error_text};
 
@@ -23,6 +25,8 @@ use crate::tool::{Call, Done, Host, Judged, Place, SpecOf, Tool, error_text};
 const MAX_ANSWER_BYTES: usize = 4 << 20;
 /// Of what a command says on its standard error.
 const MAX_STDERR_BYTES: usize = 2_000;
+/// Files that one call may be told to have written.
+const MAX_FILES: usize = 20;
 
 pub(super) struct Declared {
     pub plugin: String,
@@ -58,9 +62,14 @@ pub(super) struct Check {
 enum Answer {
     Text {
         text: String,
+        /// Files of the workspace that it wrote.
+        #[serde(default)]
+        files: Vec<String>,
     },
     Json {
         value: Value,
+        #[serde(default)]
+        files: Vec<String>,
     },
     Error {
         message: String,
@@ -171,7 +180,14 @@ impl Tool for Declared {
                     }
                 }
             };
-            raw.map_or_else(|failed| failed, |raw| answered(&name, &raw))
+            match raw {
+                Err(failed) => failed,
+                Ok(raw) => {
+                    let (mut done, files) = answered(&name, &raw);
+                    done.writes.artifacts = made(&call, files).await;
+                    done
+                }
+            }
         })
     }
 }
@@ -247,22 +263,43 @@ fn script(words: &[String], folder: &std::path::Path) -> String {
     format!("exec {}", words.join(" "))
 }
 
-/// The answer of a handler as a result.
-fn answered(tool: &str, raw: &str) -> Done {
+/// The files that a handler says it wrote; what is not there is left out.
+async fn made(call: &Call, files: Vec<String>) -> Vec<Kept> {
+    let mut made = Vec::new();
+    if files.is_empty() {
+        return made;
+    }
+    let Ok(workspace) = call.host.workspace(call.tenant_id, call.session_id).await else {
+        return made;
+    };
+    for path in files.iter().take(MAX_FILES) {
+        made.extend(named_file(&workspace, path).await);
+    }
+    made
+}
+
+/// The answer of a handler as a result, and the files that it names.
+fn answered(tool: &str, raw: &str) -> (Done, Vec<String>) {
     match serde_json::from_str(raw.trim()) {
-        Ok(Answer::Text { text }) => Done {
-            failed: guardrail::says_failed(tool, &text),
-            result: text,
-            ..Done::default()
-        },
-        Ok(Answer::Json { value }) => Done {
-            result: value.to_string(),
-            ..Done::default()
-        },
+        Ok(Answer::Text { text, files }) => {
+            let done = Done {
+                failed: guardrail::says_failed(tool, &text),
+                result: text,
+                ..Done::default()
+            };
+            (done, files)
+        }
+        Ok(Answer::Json { value, files }) => {
+            let done = Done {
+                result: value.to_string(),
+                ..Done::default()
+            };
+            (done, files)
+        }
         Ok(Answer::Error { message, details }) => {
             let mut fields = Map::from_iter([("error".to_owned(), json!(message))]);
             fields.extend(details.into_iter().filter(|(name, _)| name != "error"));
-            Done::failure(Value::Object(fields).to_string())
+            (Done::failure(Value::Object(fields).to_string()), Vec::new())
         }
         Err(_) => {
             let kind = match serde_json::from_str::<Value>(raw.trim()) {
@@ -275,7 +312,7 @@ fn answered(tool: &str, raw: &str) -> Done {
             let error = "the handler answered with an unsupported result type; expected an object with `type` `text`, \
                 `json` or `error`";
             let told = json!({"error": error, "error_type": "tool_result_contract", "tool": tool, "result_type": kind});
-            Done::failure(told.to_string())
+            (Done::failure(told.to_string()), Vec::new())
         }
     }
 }
@@ -336,7 +373,7 @@ mod tests {
     #[test]
     fn an_answer_has_one_of_three_forms() {
         let result = |raw: &str| {
-            let done = answered("x", raw);
+            let (done, _) = answered("x", raw);
             (done.result, done.failed)
         };
         assert_eq!(

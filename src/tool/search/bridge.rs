@@ -103,12 +103,16 @@ impl Tool for Bridge {
     }
 }
 
+fn text<'c>(call: &'c Call, argument: &str) -> &'c str {
+    let given = call.arguments.get(argument).and_then(Value::as_str);
+    given.unwrap_or_default()
+}
+
 fn search(call: &Call) -> Done {
     let settings = call.tools.search();
-    let query = call.arguments["query"].as_str().unwrap_or_default();
-    let limit = call.arguments["limit"]
-        .as_u64()
-        .unwrap_or_else(|| u64::from(settings.default_limit));
+    let query = text(call, "query");
+    let limit = call.arguments.get("limit").and_then(Value::as_u64);
+    let limit = limit.unwrap_or_else(|| u64::from(settings.default_limit));
     let limit = limit.clamp(1, u64::from(settings.max_limit.max(1)));
     let limit = usize::try_from(limit).unwrap_or(1);
     Done {
@@ -118,12 +122,11 @@ fn search(call: &Call) -> Done {
 }
 
 fn describe(call: &Call) -> Done {
-    let name = call.arguments["name"].as_str().unwrap_or_default();
+    let name = text(call, "name");
     match call.tools.deferred().iter().find(|tool| tool.name() == name) {
         Some(tool) => {
-            let described = tool.definition(&call.tools.names())["function"].clone();
-            let shown = json!({"name": described["name"], "description": described["description"],
-                "parameters": described["parameters"]});
+            let (description, parameters) = tool.told(&call.tools.names());
+            let shown = json!({"name": name, "description": description, "parameters": parameters});
             Done {
                 result: shown.to_string(),
                 ..Done::default()

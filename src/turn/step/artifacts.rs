@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::Step;
-use crate::model::artifact::{Artifact, Kept, NewArtifact};
+use crate::model::artifact::{Artifact, ArtifactKind, Held, Kept, NewArtifact};
 use crate::model::event::EventType;
 use crate::model::id::CallId;
 
@@ -16,17 +16,25 @@ impl Step<'_> {
             turn_id: call.turn_id,
             tool_call_id: id,
             tool: call.name.clone(),
-            name: kept.name.clone(),
-            media_type: kept.media_type.clone(),
-            size: i64::try_from(kept.content.len()).unwrap_or(i64::MAX),
-            sha256: kept.sha256(),
+            kind: match &kept.held {
+                Held::Text(_) => ArtifactKind::Result,
+                Held::File { .. } => ArtifactKind::File,
+            },
+            name: kept.name,
+            path: kept.held.path().map(str::to_owned),
+            media_type: kept.media_type,
+            size: kept.held.size(),
+            sha256: kept.held.sha256(),
             created_at: self.world.now,
         };
         let event = self.event(EventType::ArtifactCreated, json!({"artifact": artifact}));
         self.writes.events.push(event);
         self.writes.artifacts.push(NewArtifact {
             artifact,
-            content: kept.content,
+            content: match kept.held {
+                Held::Text(content) => Some(content),
+                Held::File { .. } => None,
+            },
         });
     }
 }

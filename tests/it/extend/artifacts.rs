@@ -1,7 +1,7 @@
 //! Results too long for the model: shown in part, kept whole, listed and
 //! downloadable, also those that are too long beside each other only.
 
-use hermes_server::model::artifact::{Artifact, NewArtifact};
+use hermes_server::model::artifact::{Artifact, ArtifactKind, NewArtifact};
 use hermes_server::model::id::ArtifactId;
 use serde_json::{Value, json};
 
@@ -123,6 +123,57 @@ fn results_that_fit_alone_and_not_together_are_shortened_for_the_model_only() {
     });
 }
 
+#[test]
+fn files_that_calls_write_are_listed_with_call_and_hash_and_sent_while_they_are_unchanged() {
+    on_both(async |mut place| {
+        let web = place.serve().await;
+        let client = web.owner().await;
+        let mut talk = Talk::new(&web, &client, &no_settings()).await;
+        let write = json!({"path": "out/a b.txt", "content": "one\n"});
+        results(&mut talk, &call("write_file", &write)).await;
+        let change = json!({"path": "out/a b.txt", "old_string": "one", "new_string": "two"});
+        results(&mut talk, &call("patch", &change)).await;
+        let list = client.get(&talk.path("/artifacts")).await.expect(200);
+        let [second, first] = list["data"].as_array().unwrap().as_slice() else {
+            panic!("two artifacts: {list}")
+        };
+        for (artifact, tool, text) in [(first, "write_file", "one\n"), (second, "patch", "two\n")] {
+            assert_eq!(
+                (
+                    &artifact["tool"],
+                    &artifact["kind"],
+                    &artifact["path"],
+                    &artifact["name"]
+                ),
+                (&json!(tool), &json!("file"), &json!("out/a b.txt"), &json!("a b.txt"))
+            );
+            assert_eq!(
+                (&artifact["sha256"], &artifact["size"]),
+                (&json!(sha256(text)), &json!(4))
+            );
+        }
+        let messages = client.get(&talk.path("/messages")).await.expect(200);
+        assert_eq!(first["tool_call_id"], messages["data"][1]["tool_calls"][0]["id"]);
+        let content = |artifact: &Value| talk.path(&format!("/artifacts/{}/content", artifact["id"].as_str().unwrap()));
+        let sent = client
+            .request(reqwest::Method::GET, &content(second))
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(sent.headers()["content-type"], "text/plain");
+        assert_eq!(sent.text().await.unwrap(), "two\n");
+        // What the first call wrote is not there any more.
+        client.get(&content(first)).await.problem(404, "not_found");
+        let whole = talk.path(&format!("/artifacts/{}", first["id"].as_str().unwrap()));
+        assert_eq!(client.get(&whole).await.expect(200)["content"], json!(null));
+        let events = client.get(&talk.path("/events?limit=200")).await.expect(200);
+        let created = events["data"].as_array().unwrap().iter();
+        let created = created.filter(|event| event["type"] == "artifact.created");
+        assert_eq!(created.count(), 2);
+        web.stop().await;
+    });
+}
+
 /// Something a call of the session made that is kept whole.
 pub async fn planted(web: &Web, owner: &Client, session: &str, secret: &str) -> String {
     let messages = owner.get(&format!("/v1/sessions/{session}/messages")).await.expect(200);
@@ -134,14 +185,16 @@ pub async fn planted(web: &Web, owner: &Client, session: &str, secret: &str) -> 
         turn_id: parsed(&messages["data"][1]["turn_id"]).parse().unwrap(),
         tool_call_id: parsed(&call["id"]).parse().unwrap(),
         tool: secret.to_owned(),
+        kind: ArtifactKind::Result,
+        path: None,
         name: "result.txt".to_owned(),
         media_type: "text/plain".to_owned(),
-        size: 0,
-        sha256: String::new(),
+        size: i64::try_from(secret.len()).unwrap(),
+        sha256: sha256(secret),
         created_at: web.server.engine.clock().now(),
     };
     let id = artifact.id;
-    let content = secret.to_owned();
+    let content = Some(secret.to_owned());
     let tenant = owner.tenant.unwrap();
     let scope = web.server.engine.store().scope(tenant);
     let added = scope.write("test", move |mut rows| {
