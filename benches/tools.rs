@@ -43,6 +43,7 @@ async fn main() {
         terminal: config.terminal,
         variables: Vec::new(),
         files: config.files,
+        skills: Vec::new(),
         home: "/home/nobody".into(),
         agent_home: "/home/nobody/.hermes".into(),
     });

@@ -28,6 +28,7 @@ mod retention;
 mod section;
 mod security;
 mod server;
+mod skills;
 mod spending;
 mod store;
 mod terminal;
@@ -55,6 +56,7 @@ pub use retention::Retention;
 pub use section::Setting;
 pub use security::Security;
 pub use server::{Lease, Server};
+pub use skills::Skills;
 pub use spending::Usage;
 pub use store::Store;
 pub use terminal::{Isolation, Terminal};
@@ -87,6 +89,7 @@ pub struct Config {
     pub terminal: Terminal,
     /// How much is remembered of a user.
     pub memory: crate::model::memory::Limits,
+    pub skills: Skills,
     pub retention: Retention,
     pub files: Files,
     pub log: Log,
@@ -138,6 +141,7 @@ impl Config {
             terminal: root.section("terminal", Terminal::read),
             files: Files::read(root),
             memory: root.section("memory", memory::read),
+            skills: root.section("skills", Skills::read),
             retention: root.section("retention", Retention::read),
             log: root.section("log", Log::read),
             platform_toolsets: root.section("platform_toolsets", PlatformToolsets::read),

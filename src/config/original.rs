@@ -13,7 +13,7 @@ pub(super) const TOP_LEVEL: &[&str] = &[
     "matrix", "mattermost", "max_concurrent_sessions", "mcp", "mcp_servers", "model_aliases",
     "model_catalog", "moa", "network", "onboarding", "openrouter", "paste_collapse_threshold", "personalities",
     "platforms", "prefill_messages_file", "privacy", "prompt_caching", "provider_routing", "providers",
-    "quick_commands", "runtime", "secrets", "session_reset", "sessions", "signal", "skills", "slack",
+    "quick_commands", "runtime", "secrets", "session_reset", "sessions", "signal", "slack",
     "smart_model_routing", "streaming", "stt", "telegram", "telemetry", "thread_sessions_per_user", "timeouts",
     "timezone", "tool_budget", "tool_search", "toolsets", "tts", "updates",
     "video_gen", "vision", "voice", "wake_word", "web", "whatsapp", "worktree", "worktree_sync", "x_search",
@@ -57,6 +57,18 @@ pub(super) const AUTH: &[&str] = &["adopt_external_logins", "codex_login_flow"];
 #[rustfmt::skip]
 pub(super) const MEMORY: &[&str] = &[
     "flush_min_turns", "memory_enabled", "nudge_interval", "provider", "user_profile_enabled", "write_approval",
+];
+
+pub(super) const SKILLS: &[&str] = &[
+    "config",
+    "creation_nudge_interval",
+    "disabled",
+    "guard_agent_created",
+    "inline_shell",
+    "inline_shell_timeout",
+    "platform_disabled",
+    "template_vars",
+    "write_approval",
 ];
 
 #[rustfmt::skip]

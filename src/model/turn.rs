@@ -174,6 +174,9 @@ pub struct TurnApprovals {
 pub struct TurnOptions {
     pub on_disconnect: OnDisconnect,
     pub model: Option<String>,
+    /// Said to the model behind the session's own instructions, in this turn only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
     pub toolsets: Option<ToolsetSelection>,
     pub limits: TurnLimits,
     pub approvals: TurnApprovals,

@@ -33,6 +33,7 @@ pub mod node;
 mod notices;
 pub mod once;
 mod open;
+mod overview;
 mod policies;
 mod postgres;
 mod probe;
@@ -52,6 +53,7 @@ mod slice;
 mod sqlite;
 mod sqlite_link;
 mod sqlite_writer;
+mod story;
 pub mod tenants;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -81,12 +83,14 @@ pub use error::{Cause, StoreError};
 pub use fresh::{Fresh, FreshEvent};
 pub use notices::{Change, Missed, Notice, NoticeReceiver, Notices};
 pub use once::{Earlier, Once};
+pub use overview::{Overview, OverviewFilter};
 pub use probe::{Fate, Probe};
 pub use reach::{Reached, reach};
 pub use row::{Arg, Row};
 pub use scope::{Rows, Scope};
 pub use session_list::{Archived, SessionFilter};
 pub use slice::Slice;
+pub use story::Story;
 pub use turns::{Fence, Standing};
 
 /// Where the rows live.

@@ -65,7 +65,7 @@ async fn finish(tool: &Entry, mut done: Done, (shelf, budget): (&Shelf, &Budget)
         done.writes.artifacts.push(kept);
     }
     if tool.is_untrusted() {
-        done.result = untrusted::marked(tool.name(), std::mem::take(&mut done.result));
+        done.result = untrusted::fenced(tool.name(), std::mem::take(&mut done.result));
     }
     done
 }

@@ -22,6 +22,8 @@ use crate::guard::standing::{ContainerGuard, DenyList, Standing, check_under};
 use crate::guard::{Backend, Finding, Judgement, Setting};
 use crate::model::id::{SessionId, TenantId};
 use crate::tool::processes::Processes;
+use crate::tool::skill::index::Index;
+use crate::tool::skill::library::Library;
 
 /// What the server tells its tools at the start.
 #[derive(Clone, Debug)]
@@ -41,6 +43,8 @@ pub struct HostSettings {
     /// The server's variables, of which commands see those that the settings
     /// pass on.
     pub variables: Vec<(String, String)>,
+    /// Directories of skills that every tenant sees.
+    pub skills: Vec<PathBuf>,
     /// The home of the user the server runs as.
     pub home: PathBuf,
     /// Where the agent's own configuration lies.
@@ -65,7 +69,7 @@ pub enum HostError {
 }
 
 /// Shared by every call.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Host {
     environment: Environment,
     processes: Processes,
@@ -78,6 +82,8 @@ pub struct Host {
     scanner: Arc<Scanner>,
     /// How much of a file is shown.
     pub files: config::Files,
+    shared_skills: Vec<PathBuf>,
+    skill_index: Index,
     /// When there are any, file tools write nowhere else.
     write_roots: Vec<PathBuf>,
     pub timeout: Duration,
@@ -121,6 +127,8 @@ impl Host {
             write_roots: terminal.write_safe_root.clone(),
             timeout: terminal.timeout,
             max_foreground_timeout: terminal.max_foreground_timeout,
+            shared_skills: settings.skills,
+            skill_index: Index::default(),
             home: settings.home,
             agent_home: settings.agent_home,
         })
@@ -198,6 +206,24 @@ impl Host {
     pub fn workspace_path(&self, tenant: TenantId, session: SessionId) -> PathBuf {
         let session_dir = self.data_dir.join("workspaces").join(tenant.to_string());
         session_dir.join(session.to_string()).join("work")
+    }
+
+    /// The skills that a tenant sees.
+    pub fn skills(&self, tenant: TenantId) -> Library {
+        Library {
+            own: self.data_dir.join("skills").join(tenant.to_string()),
+            system: self.shared_skills.clone(),
+        }
+    }
+
+    /// What a prompt says of them.
+    pub async fn skill_index(&self, tenant: TenantId) -> Arc<str> {
+        self.skill_index.block(tenant, self.skills(tenant)).await
+    }
+
+    /// A tenant's skills were changed here.
+    pub fn skills_changed(&self, tenant: TenantId) {
+        self.skill_index.forget(tenant);
     }
 
     /// Removes a session's directories. What cannot be removed is reported and

@@ -32,6 +32,7 @@ pub mod schema;
 pub mod search;
 mod session_search;
 pub mod session_tools;
+pub mod skill;
 mod terminal;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -119,6 +119,7 @@ fn settings(directory: &Path) -> HostSettings {
         terminal: Config::load(&Sources::default()).unwrap().terminal,
         variables: Vec::new(),
         files: Config::load(&Sources::default()).unwrap().files,
+        skills: Vec::new(),
         home: "/home/alice".into(),
         agent_home: "/home/alice/.hermes".into(),
     }

@@ -28,11 +28,11 @@ pub fn wrap(tool: &str, content: Value) -> Value {
         return content;
     }
     match content {
-        Value::String(text) => Value::String(wrap_text(tool, text)),
+        Value::String(text) => Value::String(fenced(tool, text)),
         Value::Array(mut parts) => {
             for part in &mut parts {
                 if let Some(Value::String(text)) = part.get_mut("text") {
-                    *text = wrap_text(tool, std::mem::take(text));
+                    *text = fenced(tool, std::mem::take(text));
                 }
             }
             Value::Array(parts)
@@ -41,17 +41,13 @@ pub fn wrap(tool: &str, content: Value) -> Value {
     }
 }
 
-/// One text, marked; whose results these are is the caller's to know.
-pub fn marked(tool: &str, text: String) -> String {
-    wrap_text(tool, text)
-}
-
-fn wrap_text(tool: &str, text: String) -> String {
+/// A text of `source` in the block, unless it is too short to say anything.
+pub fn fenced(source: &str, text: String) -> String {
     if text.chars().nth(LEAST_CHARS - 1).is_none() {
         return text;
     }
     let body = TAG_NAME.replace_all(&text, "untrusted-tool-result");
-    let source: String = tool
+    let source: String = source
         .chars()
         .map(|character| if is_name(character) { character } else { '_' })
         .collect();

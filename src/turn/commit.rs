@@ -21,6 +21,7 @@ use crate::model::call::Execution;
 use crate::model::event::EventType;
 use crate::model::grant::Grant;
 use crate::model::id::{CallId, MessageId};
+use crate::model::job::JOB_ID;
 use crate::model::memory::Memories;
 use crate::model::record::{CallRecord, MessageRecord, NewEvent, SessionRecord, TurnRecord, Writes};
 use crate::store::{Rows, StoreError};
@@ -52,6 +53,11 @@ impl Carried {
         self.news.tell(engine);
         if self.due {
             engine.nudges().due.notify_one();
+            engine.nudges().jobs.notify_one();
+        }
+        // The answer of a run may have to be told to another session.
+        let ended = self.state.turn.status.is_terminal();
+        if ended && self.state.turn.options.metadata.contains_key(JOB_ID) {
             engine.nudges().jobs.notify_one();
         }
         for approval in &self.to_review {

@@ -52,10 +52,17 @@ pub(super) async fn call_model(
     (with_tools, said): (bool, Option<Vec<MessageRecord>>),
 ) -> Result<(), Gone> {
     engine.tools().refresh(&engine.registry(owned.tenant)).await;
-    let known =
-        said.map(|said| prompt::request(engine, owned, (&said, &[]), &overflow::Shortened::default(), with_tools));
-    let loaded = match known {
-        Some(request) => Some(request),
+    let loaded = match said {
+        Some(said) => {
+            let asked = prompt::Asked {
+                messages: &said,
+                calls: &[],
+                shortened: &overflow::Shortened::default(),
+                skills: &engine.host().skill_index(owned.tenant).await,
+                with_tools,
+            };
+            Some(prompt::request(engine, owned, &asked))
+        }
         None => load_request(engine, owned, watch, with_tools).await?,
     };
     let Some(mut request) = loaded else {
@@ -218,13 +225,15 @@ async fn load_request(
             Ok(Some((standing, messages, calls))) => {
                 watch.saw(standing);
                 let shortened = overflow(engine, owned, &messages, &calls).await;
-                return Ok(Some(prompt::request(
-                    engine,
-                    owned,
-                    (&messages, &calls),
-                    &shortened,
+                let skills = engine.host().skill_index(owned.tenant).await;
+                let asked = prompt::Asked {
+                    messages: &messages,
+                    calls: &calls,
+                    shortened: &shortened,
+                    skills: &skills,
                     with_tools,
-                )));
+                };
+                return Ok(Some(prompt::request(engine, owned, &asked)));
             }
             Err(error) if engine.settings().store_retry <= began.elapsed() => {
                 tracing::error!(turn = %owned.state.turn.turn_id, %error, "the transcript cannot be read");

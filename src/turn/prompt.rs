@@ -35,19 +35,26 @@ pub(super) const NUDGE: &str = "Your calls have their results, but you said noth
 /// either.
 pub(super) const ANSWER: &str = "You thought about it, but your answer is empty. Write the answer itself.";
 
-pub(super) fn request(
-    engine: &Engine,
-    owned: &Owned,
-    (messages, calls): (&[MessageRecord], &[CallRecord]),
-    shortened: &Shortened,
-    with_tools: bool,
-) -> Request {
-    let state = &owned.state;
+/// What the model is asked with, apart from the turn's record.
+pub(super) struct Asked<'a> {
+    pub messages: &'a [MessageRecord],
+    pub calls: &'a [CallRecord],
+    /// What is sent in the place of results that are too long beside each other.
+    pub shortened: &'a Shortened,
+    /// What there is to be said of the tenant's skills.
+    pub skills: &'a str,
+    pub with_tools: bool,
+}
+
+pub(super) fn request(engine: &Engine, owned: &Owned, asked: &Asked<'_>) -> Request {
+    let (state, with_tools) = (&owned.state, asked.with_tools);
     let scene = engine.scene(&state.session, &state.turn);
+    // Whoever cannot read a skill need not know of it.
+    let skills = scene.tools.get("skill_view").map_or("", |_| asked.skills);
     let mut chat = vec![ChatMessage::System {
-        text: system_text(&state.session),
+        text: system_text(&state.session, skills, state.turn.options.instructions.as_deref()),
     }];
-    chat.extend(transcript(messages, calls, shortened));
+    chat.extend(transcript(asked.messages, asked.calls, asked.shortened));
     if !with_tools {
         chat.push(ChatMessage::user(SUMMARY));
     } else if state.turn.progress.last == LastAnswer::Cut {
@@ -72,11 +79,15 @@ fn sampling(turn: &TurnRecord, with_tools: bool) -> Sampling {
     sampling
 }
 
-fn system_text(session: &SessionRecord) -> String {
+/// Who the model is, then what there is to know, what the session says, what is
+/// remembered, and last what the turn says.
+fn system_text(session: &SessionRecord, skills: &str, of_turn: Option<&str>) -> String {
     let blocks = [
         Some(IDENTITY),
+        Some(skills),
         session.instructions.as_deref(),
         session.memory_block.as_deref(),
+        of_turn,
     ];
     let blocks = blocks.into_iter().flatten().filter(|block| !block.is_empty());
     blocks.collect::<Vec<_>>().join("\n\n")

@@ -58,6 +58,7 @@ impl Bench {
             terminal: Config::load(&Sources::default()).unwrap().terminal,
             variables: vec![("OPENAI_API_KEY".to_owned(), "not-for-commands".to_owned())],
             files: Config::load(&Sources::default()).unwrap().files,
+            skills: Vec::new(),
             home: "/home/alice".into(),
             agent_home: "/home/alice/.hermes".into(),
         });

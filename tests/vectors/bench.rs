@@ -41,6 +41,7 @@ impl Bench {
             container_guard: ContainerGuard::Skip,
             scanner: ScannerSettings::default(),
             variables: Vec::new(),
+            skills: Vec::new(),
             home: "/home/alice".into(),
             agent_home: "/home/alice/.hermes".into(),
         };

@@ -28,6 +28,11 @@ pub(super) fn routes() -> Surface {
         .routes(routes!(list_session_tools))
 }
 
+/// Those that clients of other surfaces use as well.
+pub(in crate::api) fn toolset_routes() -> Surface {
+    Surface::new().routes(routes!(list_toolsets))
+}
+
 /// The tools of a session.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct OfferedTools {
@@ -124,7 +129,7 @@ pub(super) async fn list_session_tools(
 }
 
 /// A name in the path; any text is one.
-pub(super) struct Name(String);
+pub(super) struct Name(pub String);
 
 impl FromSegments for Name {
     fn from_segments(segments: &[&str]) -> Result<Self, Failure> {

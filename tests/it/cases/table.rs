@@ -87,13 +87,14 @@ const PLACES: &[Place] = &[
         "FC-022",
         &["fc_022_reasoning_that_is_repeated_as_the_answer_is_no_answer"],
     ),
-    partly(
+    tested(
         "FC-023",
         &[
+            "fc_023_an_approval_is_asked_in_the_stream_which_goes_on_after_the_decision",
+            "fc_023_an_approval_is_an_item_and_the_stream_stays_open",
             "fc_040_a_call_that_needs_nobody_does_not_wait_for_its_sibling",
             "fc_034_once_is_once",
         ],
-        "the native stream; the OpenAI surface does not exist yet",
     ),
     tested(
         "FC-025",
@@ -145,7 +146,10 @@ const PLACES: &[Place] = &[
     ),
     later("FC-049", REPLICAS),
     later("FC-050", "needs compaction"),
-    later("FC-052", "needs the OpenAI surface"),
+    tested(
+        "FC-052",
+        &["fc_052_a_conversation_that_is_sent_whole_each_time_is_one_session"],
+    ),
     tested(
         "FC-053",
         &[
@@ -270,7 +274,7 @@ const PLACES: &[Place] = &[
             "the_committed_document_is_what_the_code_says",
         ],
     ),
-    later("FC-101", "needs the capability document"),
+    tested("FC-101", &["fc_101_every_feature_that_is_told_of_works"]),
     later("FC-103", MCP),
     later("FC-104", MCP),
 ];

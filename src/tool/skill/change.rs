@@ -1,0 +1,289 @@
+//! Changing the tenant's own skills. A change is checked whole before anything
+//! is written, and what is written takes its place in one step: a reader sees
+//! the skill before or after, a crash leaves at most a folder that no name finds.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::document::{Document, MAX_DOCUMENT_CHARS, Malformed};
+use super::library::{self, Found, Library, MAX_FILE_BYTES, Origin, Skill};
+use super::name::{self, BadName};
+use super::scan::{self, Verdict};
+use crate::tool::edit::fuzzy;
+
+/// Skills a tenant may have of its own.
+const MAX_OWN: usize = 500;
+/// Files of one skill.
+const MAX_FILES: usize = 50;
+
+/// What is to become of a skill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    Create {
+        category: Option<String>,
+        content: String,
+    },
+    /// The whole of `SKILL.md`.
+    Edit {
+        content: String,
+    },
+    /// One passage of `SKILL.md`, or of a file beside it.
+    Patch {
+        file: Option<String>,
+        old: String,
+        new: String,
+        all: bool,
+    },
+    /// `absorbed_into` names the skill that has what this one knew.
+    Delete {
+        absorbed_into: Option<String>,
+    },
+    WriteFile {
+        file: String,
+        content: Vec<u8>,
+    },
+    RemoveFile {
+        file: String,
+    },
+}
+
+/// What was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// The skill's path, `category/name` or `name`.
+    pub path: String,
+    pub done: &'static str,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    #[error(transparent)]
+    Name(#[from] BadName),
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    #[error("there is a skill `{0}` already; change it with `edit` or `patch`")]
+    Exists(String),
+    #[error("there is no skill `{0}`")]
+    Missing(String),
+    #[error("several skills are named so: {paths}; say `category/name`", paths = .0.join(", "))]
+    Several(Vec<String>),
+    #[error("`{0}` is one of the server's skills and cannot be changed; create one of the same path to take its place")]
+    NotOurs(String),
+    #[error("the skill `{0}` that is to have taken it up does not exist")]
+    NotAbsorbed(String),
+    #[error("`{0}` is not there; the skill has {files}", files = if .1.is_empty() { "no such files".to_owned() } else { .1.join(", ") })]
+    NoFile(String, Vec<String>),
+    #[error("{0}")]
+    NoMatch(String),
+    #[error("a file may have at most {MAX_FILE_BYTES} bytes")]
+    Large,
+    #[error("a skill may have at most {MAX_FILES} files, and a tenant {MAX_OWN} skills")]
+    Full,
+    #[error("the scan refused it: {findings}", findings = .0.join("; "))]
+    Dangerous(Vec<String>),
+    #[error("the skills cannot be written: {0}")]
+    Disk(#[from] io::Error),
+}
+
+/// Carries a change out on the skill that `asked` names. `is_trusted` spares the
+/// scan: a person, not a model, wrote it.
+pub fn make(library: &Library, asked: &str, change: &Change, is_trusted: bool) -> Result<Made, Refusal> {
+    fs::create_dir_all(&library.own)?;
+    let _alone = Lock::take(&library.own)?;
+    let (category, name) = name::asked(asked)?;
+    if let Change::Create { category: own, content } = change {
+        let category = own.as_deref().or(category).map(name::part).transpose()?;
+        return create(library, category, name, content, is_trusted);
+    }
+    let skill = own(library, category, name, asked)?;
+    let done = match change {
+        Change::Create { .. } => return Err(Refusal::Exists(asked.to_owned())),
+        Change::Edit { content } => edit(&skill, content, is_trusted)?,
+        Change::Patch { file, old, new, all } => patch(&skill, file.as_deref(), (old, new, *all), is_trusted)?,
+        Change::Delete { absorbed_into } => delete(library, &skill, absorbed_into.as_deref())?,
+        Change::WriteFile { file, content } => write_file(&skill, file, content, is_trusted)?,
+        Change::RemoveFile { file } => remove_file(&skill, file)?,
+    };
+    Ok(Made {
+        path: skill.path(),
+        done,
+    })
+}
+
+/// The tenant's skill of this name.
+fn own(library: &Library, category: Option<&str>, name: &str, asked: &str) -> Result<Skill, Refusal> {
+    match library.find(category, name)? {
+        Found::One(skill) if skill.origin == Origin::Tenant => Ok(*skill),
+        Found::One(skill) => Err(Refusal::NotOurs(skill.path())),
+        Found::Several(paths) => Err(Refusal::Several(paths)),
+        Found::None => Err(Refusal::Missing(asked.to_owned())),
+    }
+}
+
+fn create(
+    library: &Library,
+    category: Option<&str>,
+    name: &str,
+    content: &str,
+    is_trusted: bool,
+) -> Result<Made, Refusal> {
+    Document::read(content)?;
+    let path = category.map_or(name.to_owned(), |category| format!("{category}/{name}"));
+    let listed = library.list()?;
+    let own = listed.iter().filter(|skill| skill.origin == Origin::Tenant);
+    if MAX_OWN <= own.clone().count() {
+        return Err(Refusal::Full);
+    }
+    let folder = library.own.join(&path);
+    if own.clone().any(|skill| skill.path() == path) || folder.join("SKILL.md").exists() {
+        return Err(Refusal::Exists(path));
+    }
+    scanned([content.as_bytes()], is_trusted)?;
+    fs::create_dir_all(&folder)?;
+    put(&folder.join("SKILL.md"), content.as_bytes())?;
+    Ok(Made { path, done: "created" })
+}
+
+fn edit(skill: &Skill, content: &str, is_trusted: bool) -> Result<&'static str, Refusal> {
+    Document::read(content)?;
+    scanned([content.as_bytes()], is_trusted)?;
+    put(&skill.folder.join("SKILL.md"), content.as_bytes())?;
+    Ok("changed")
+}
+
+fn patch(
+    skill: &Skill,
+    file: Option<&str>,
+    (old, new, all): (&str, &str, bool),
+    is_trusted: bool,
+) -> Result<&'static str, Refusal> {
+    let path = match file {
+        Some(file) => skill.folder.join(name::support(file)?),
+        None => skill.folder.join("SKILL.md"),
+    };
+    let missing = || Refusal::NoFile(file.unwrap_or("SKILL.md").to_owned(), files(skill));
+    let text = library::read_file(&path).map_err(|_| missing())?;
+    let text = String::from_utf8(text).map_err(|_| Refusal::NoMatch("the file is no text".to_owned()))?;
+    let replaced = fuzzy::replace(&text, old, new, all).map_err(|error| Refusal::NoMatch(error.to_string()))?;
+    if file.is_none() {
+        return edit(skill, &replaced.content, is_trusted);
+    }
+    checked_size(replaced.content.len())?;
+    scanned([replaced.content.as_bytes()], is_trusted)?;
+    put(&path, replaced.content.as_bytes())?;
+    Ok("changed")
+}
+
+fn delete(library: &Library, skill: &Skill, absorbed_into: Option<&str>) -> Result<&'static str, Refusal> {
+    if let Some(into) = absorbed_into {
+        let (category, name) = name::asked(into)?;
+        let found = library.find(category, name)?;
+        if !matches!(found, Found::One(other) if other.folder != skill.folder) {
+            return Err(Refusal::NotAbsorbed(into.to_owned()));
+        }
+    }
+    // Gone in one step; what is left of it no name finds.
+    let gone = tempfile::Builder::new().prefix(".gone-").tempdir_in(&library.own)?;
+    fs::rename(&skill.folder, gone.path().join("skill"))?;
+    gone.close()?;
+    if skill.category.is_some() {
+        // An empty category goes too; one that is not empty stays.
+        let _kept = skill.folder.parent().map(fs::remove_dir);
+    }
+    Ok("deleted")
+}
+
+fn write_file(skill: &Skill, file: &str, content: &[u8], is_trusted: bool) -> Result<&'static str, Refusal> {
+    let path = skill.folder.join(name::support(file)?);
+    checked_size(content.len())?;
+    let known = files(skill);
+    if MAX_FILES <= known.len() && !known.iter().any(|known| known == file) {
+        return Err(Refusal::Full);
+    }
+    scanned([content], is_trusted)?;
+    make_parents(&skill.folder, &path)?;
+    put(&path, content)?;
+    Ok("written")
+}
+
+fn remove_file(skill: &Skill, file: &str) -> Result<&'static str, Refusal> {
+    let path = skill.folder.join(name::support(file)?);
+    if !fs::symlink_metadata(&path).is_ok_and(|about| about.is_file()) {
+        return Err(Refusal::NoFile(file.to_owned(), files(skill)));
+    }
+    fs::remove_file(&path)?;
+    Ok("removed")
+}
+
+fn files(skill: &Skill) -> Vec<String> {
+    library::support_files(&skill.folder)
+        .into_iter()
+        .flat_map(|(_, files)| files)
+        .collect()
+}
+
+fn checked_size(bytes: usize) -> Result<(), Refusal> {
+    match u64::try_from(bytes) {
+        Ok(bytes) if bytes <= MAX_FILE_BYTES => Ok(()),
+        _ => Err(Refusal::Large),
+    }
+}
+
+/// Directories on the way to a file; a link among them is refused.
+fn make_parents(folder: &Path, path: &Path) -> io::Result<()> {
+    let mut at = folder.to_owned();
+    let within = path.strip_prefix(folder).map_err(io::Error::other)?;
+    for part in within.parent().into_iter().flat_map(Path::components) {
+        at.push(part);
+        match fs::symlink_metadata(&at) {
+            Ok(about) if about.is_dir() => {}
+            Ok(_) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::NotADirectory,
+                    "a folder of the skill is none",
+                ));
+            }
+            Err(_) => fs::create_dir(&at)?,
+        }
+    }
+    Ok(())
+}
+
+fn scanned<const N: usize>(contents: [&[u8]; N], is_trusted: bool) -> Result<(), Refusal> {
+    if is_trusted {
+        return Ok(());
+    }
+    for content in contents {
+        let report = scan::scan(&String::from_utf8_lossy(content));
+        if report.verdict == Verdict::Dangerous {
+            return Err(Refusal::Dangerous(report.findings));
+        }
+    }
+    Ok(())
+}
+
+/// Puts the whole file in its place.
+fn put(path: &Path, content: &[u8]) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(directory)?;
+    file.write_all(content)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    File::open(directory)?.sync_all()
+}
+
+/// One change of a tenant's skills at a time, in all processes of the machine.
+struct Lock(#[allow(dead_code, reason = "the lock ends with the file")] File);
+
+impl Lock {
+    fn take(own: &Path) -> io::Result<Self> {
+        let path: PathBuf = own.join(".lock");
+        let file = File::options().create(true).truncate(false).write(true).open(path)?;
+        file.lock()?;
+        Ok(Self(file))
+    }
+}
+
+/// Most characters of a skill's text, for descriptions of the API.
+pub const MAX_CHARS: usize = MAX_DOCUMENT_CHARS;

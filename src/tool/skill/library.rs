@@ -1,0 +1,259 @@
+//! The skills that a tenant sees: its own before the server's. Reading only.
+//!
+//! A link is never followed: whoever can write into one of the directories must
+//! not be able to show what lies elsewhere.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::document::Document;
+use super::name;
+
+/// Skills that are listed; more would fill a prompt.
+const MAX_SKILLS: usize = 500;
+/// The largest file of a skill that is read.
+pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
+/// Files of a skill that are listed.
+const MAX_FILES: usize = 200;
+
+/// Whose a skill is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The tenant's, which may change it.
+    Tenant,
+    /// The server's, read only.
+    System,
+}
+
+/// The directories that hold a tenant's skills.
+#[derive(Clone, Debug)]
+pub struct Library {
+    /// The tenant's own.
+    pub own: PathBuf,
+    pub system: Vec<PathBuf>,
+}
+
+/// A skill in its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Skill {
+    pub category: Option<String>,
+    /// The name of its folder, which it is asked for by.
+    pub name: String,
+    pub origin: Origin,
+    pub folder: PathBuf,
+    pub document: Document,
+}
+
+impl Skill {
+    /// `category/name`, or the name alone.
+    pub fn path(&self) -> String {
+        match &self.category {
+            Some(category) => format!("{category}/{}", self.name),
+            None => self.name.clone(),
+        }
+    }
+}
+
+/// What asking for a name found.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Found {
+    One(Box<Skill>),
+    /// Several of this name, in different categories.
+    Several(Vec<String>),
+    None,
+}
+
+impl Library {
+    /// All skills by category and name; of two at one path the tenant's counts.
+    pub fn list(&self) -> io::Result<Vec<Skill>> {
+        let mut skills = Vec::new();
+        collect(&self.own, Origin::Tenant, &mut skills)?;
+        for directory in &self.system {
+            collect(directory, Origin::System, &mut skills)?;
+        }
+        // Stable: of equal paths the tenant's stays in front.
+        skills.sort_by(|a, b| (&a.category, &a.name).cmp(&(&b.category, &b.name)));
+        skills.dedup_by(|later, first| (&later.category, &later.name) == (&first.category, &first.name));
+        skills.truncate(MAX_SKILLS);
+        Ok(skills)
+    }
+
+    /// The skill of this name, or of the one path that ends in it.
+    pub fn find(&self, category: Option<&str>, name: &str) -> io::Result<Found> {
+        let mut matching: Vec<Skill> = self
+            .list()?
+            .into_iter()
+            .filter(|skill| skill.name == name && (category.is_none() || skill.category.as_deref() == category))
+            .collect();
+        Ok(match matching.len() {
+            0 => Found::None,
+            1 => matching.pop().map_or(Found::None, |skill| Found::One(Box::new(skill))),
+            _ => Found::Several(matching.iter().map(Skill::path).collect()),
+        })
+    }
+}
+
+/// The skills of a directory, and of its categories.
+fn collect(directory: &Path, origin: Origin, skills: &mut Vec<Skill>) -> io::Result<()> {
+    for (name, folder) in folders(directory)? {
+        if let Some(skill) = skill(&folder, None, &name, origin) {
+            skills.push(skill);
+            continue;
+        }
+        for (inner, folder) in folders(&folder)? {
+            skills.extend(skill(&folder, Some(&name), &inner, origin));
+        }
+    }
+    Ok(())
+}
+
+/// Folders with plain names, links left out; none where there is no directory.
+fn folders(directory: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut folders = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        let Some(name) = name.to_str().filter(|name| name::part(name).is_ok()) else {
+            continue;
+        };
+        if entry.file_type()?.is_dir() {
+            folders.push((name.to_owned(), entry.path()));
+        }
+    }
+    Ok(folders)
+}
+
+/// The skill in a folder; one that cannot be read is no skill.
+fn skill(folder: &Path, category: Option<&str>, name: &str, origin: Origin) -> Option<Skill> {
+    let text = read_file(&folder.join("SKILL.md")).ok()?;
+    let document = Document::read(std::str::from_utf8(&text).ok()?).ok()?;
+    Some(Skill {
+        category: category.map(str::to_owned),
+        name: name.to_owned(),
+        origin,
+        folder: folder.to_owned(),
+        document,
+    })
+}
+
+/// The bytes of a plain file of bounded size.
+pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let about = fs::symlink_metadata(path)?;
+    if !about.is_file() || MAX_FILE_BYTES < about.len() {
+        let fault = "not a plain file of at most 1 MiB";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
+    }
+    fs::read(path)
+}
+
+/// The bytes of a file beside `SKILL.md`; a link on the way would lead out of the
+/// skill.
+pub fn support_file(folder: &Path, path: &Path) -> io::Result<Vec<u8>> {
+    let mut on_the_way = path.ancestors().filter(|part| !part.as_os_str().is_empty());
+    if on_the_way.any(|part| fs::symlink_metadata(folder.join(part)).is_ok_and(|about| about.is_symlink())) {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "a link is on the way"));
+    }
+    read_file(&folder.join(path))
+}
+
+/// Files beside `SKILL.md`, by folder, as paths within the skill.
+pub fn support_files(folder: &Path) -> Vec<(&'static str, Vec<String>)> {
+    let mut groups = Vec::new();
+    for group in name::FOLDERS {
+        let mut files = Vec::new();
+        walk(&folder.join(group), Path::new(group), &mut files);
+        if !files.is_empty() {
+            files.sort();
+            groups.push((group, files));
+        }
+    }
+    groups
+}
+
+fn walk(directory: &Path, within: &Path, files: &mut Vec<String>) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        if MAX_FILES <= files.len() {
+            return;
+        }
+        let path = within.join(entry.file_name());
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => walk(&entry.path(), &path, files),
+            Ok(kind) if kind.is_file() => files.extend(path.to_str().map(str::to_owned)),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(directory: &Path, path: &str, name: &str) {
+        let folder = directory.join(path);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(
+            folder.join("SKILL.md"),
+            format!("---\nname: {name}\ndescription: d\n---\nbody\n"),
+        )
+        .unwrap();
+    }
+
+    #[test]
+    fn the_tenants_skill_stands_before_the_servers_of_the_same_path() {
+        let [own, system] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        put(own.path(), "ops/deploy", "mine");
+        put(system.path(), "ops/deploy", "theirs");
+        put(system.path(), "web/deploy", "other");
+        put(system.path(), "plain", "plain");
+        fs::create_dir_all(system.path().join("broken")).unwrap();
+        fs::write(system.path().join("broken/SKILL.md"), "no front matter").unwrap();
+        std::os::unix::fs::symlink("/etc", system.path().join("linked")).unwrap();
+        let library = Library {
+            own: own.path().to_owned(),
+            system: vec![system.path().to_owned(), PathBuf::from("/nonexistent")],
+        };
+        let listed: Vec<(String, Origin)> = library
+            .list()
+            .unwrap()
+            .iter()
+            .map(|skill| (skill.path(), skill.origin))
+            .collect();
+        let expected = [
+            ("plain", Origin::System),
+            ("ops/deploy", Origin::Tenant),
+            ("web/deploy", Origin::System),
+        ];
+        assert_eq!(listed, expected.map(|(path, origin)| (path.to_owned(), origin)));
+        assert_eq!(
+            library.find(None, "deploy").unwrap(),
+            Found::Several(vec!["ops/deploy".to_owned(), "web/deploy".to_owned()])
+        );
+        assert!(
+            matches!(library.find(Some("ops"), "deploy").unwrap(), Found::One(skill) if skill.document.name == "mine")
+        );
+        assert_eq!(library.find(Some("x"), "plain").unwrap(), Found::None);
+    }
+
+    #[test]
+    fn links_and_large_files_of_a_skill_are_not_read() {
+        let own = tempfile::tempdir().unwrap();
+        put(own.path(), "a", "a");
+        let scripts = own.path().join("a/scripts");
+        fs::create_dir(&scripts).unwrap();
+        fs::write(scripts.join("run.sh"), "true").unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", scripts.join("secret")).unwrap();
+        assert_eq!(
+            support_files(&own.path().join("a")),
+            [("scripts", vec!["scripts/run.sh".to_owned()])]
+        );
+        assert!(read_file(&scripts.join("secret")).is_err());
+    }
+}

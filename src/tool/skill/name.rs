@@ -1,0 +1,89 @@
+//! What skills, their categories and their files may be called. A checked name
+//! is one plain part of a path: it cannot lead anywhere else.
+
+use std::path::{Component, Path, PathBuf};
+
+/// Most characters of a name (Hermes).
+const MAX_NAME_CHARS: usize = 64;
+/// Folders of a skill that may hold files beside `SKILL.md`.
+pub const FOLDERS: [&str; 4] = ["references", "templates", "scripts", "assets"];
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadName {
+    #[error("`{0}` must be 1 to {MAX_NAME_CHARS} of `a-z 0-9 . _ -`, beginning with a letter or digit")]
+    Part(String),
+    #[error("`{0}` must be a file in one of the folders {folders}", folders = FOLDERS.map(|folder| format!("`{folder}/`")).join(", "))]
+    File(String),
+}
+
+/// A skill's or category's name.
+pub fn part(text: &str) -> Result<&str, BadName> {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let right = text.starts_with(is_plain)
+        && text.len() <= MAX_NAME_CHARS
+        && text.chars().all(|c| is_plain(c) || matches!(c, '.' | '_' | '-'));
+    right.then_some(text).ok_or_else(|| BadName::Part(text.to_owned()))
+}
+
+/// A skill as it is asked for: `name` or `category/name`.
+pub fn asked(text: &str) -> Result<(Option<&str>, &str), BadName> {
+    match text.split_once('/') {
+        Some((category, name)) => Ok((Some(part(category)?), part(name)?)),
+        None => Ok((None, part(text)?)),
+    }
+}
+
+/// A file beside `SKILL.md`, as a path within the skill.
+pub fn support(text: &str) -> Result<PathBuf, BadName> {
+    let bad = || BadName::File(text.to_owned());
+    let path = Path::new(text);
+    let parts: Vec<&str> = path
+        .components()
+        .map(|component| match component {
+            Component::Normal(part) => part.to_str().ok_or_else(bad),
+            _ => Err(bad()),
+        })
+        .collect::<Result<_, _>>()?;
+    let right = 2 <= parts.len() && parts.first().is_some_and(|first| FOLDERS.contains(first));
+    if !right || text.ends_with('/') || text.contains(['\0', '\\']) {
+        return Err(bad());
+    }
+    Ok(parts.iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_single_plain_parts() {
+        for right in ["a", "web-search", "v1.2_x", "0"] {
+            assert_eq!(part(right), Ok(right));
+        }
+        for wrong in ["", "..", ".hidden", "A", "a/b", "a b", "-x", "é", &"x".repeat(65)] {
+            assert!(part(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(asked("ops/deploy"), Ok((Some("ops"), "deploy")));
+        assert!(asked("ops/../x").is_err() && asked("/etc").is_err() && asked("a/b/c").is_err());
+    }
+
+    #[test]
+    fn files_lie_in_the_folders_of_a_skill_and_nowhere_else() {
+        assert_eq!(support("scripts/run.sh"), Ok(PathBuf::from("scripts/run.sh")));
+        assert_eq!(
+            support("references/api/v1.md"),
+            Ok(PathBuf::from("references/api/v1.md"))
+        );
+        for wrong in [
+            "run.sh",
+            "scripts",
+            "scripts/",
+            "scripts/../../x",
+            "/scripts/x",
+            "other/x",
+            "scripts/./../x",
+        ] {
+            assert!(support(wrong).is_err(), "{wrong}");
+        }
+    }
+}
