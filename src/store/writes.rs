@@ -53,6 +53,7 @@ impl Rows<'_> {
         self.index_messages(session, &writes.messages).await?;
         self.add_calls(session, &writes.new_calls).await?;
         self.write_calls(session, &writes.calls).await?;
+        self.add_artifacts(session, &writes.artifacts).await?;
         for approval in &writes.new_approvals {
             self.add_approval(&session.user_id, approval).await?;
         }

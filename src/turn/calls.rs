@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::engine::Engine;
+use super::hooked;
 use super::owner::{Change, Gone, Owned, cancel_outcome};
 use super::run::{KILL_PATIENCE, TOGETHER, ending, timed_out};
 use super::watch::{Signal, Watch};
@@ -17,7 +18,6 @@ use super::world::standing;
 use crate::base::Timestamp;
 use crate::model::call::CallStatus;
 use crate::model::id::CallId;
-use crate::tool::budget::Budget;
 use crate::tool::{Call, Done, dispatch, error_text};
 
 /// Calls that run together must be done by then (Hermes: 420 s).
@@ -153,12 +153,14 @@ impl InFlight {
                 todo: owned.state.session.todo.clone(),
                 seen_files: owned.state.session.seen_files.clone(),
                 records: Some(owned.scope.clone().of_user(owned.state.session.user_id.clone())),
+                tools: scene.tools.clone(),
                 pen: owned.drafts.pen(),
                 cancel: self.cancel.child_token(),
                 clock: engine.clock().clone(),
                 host: engine.host().clone(),
             };
-            let running = dispatch::run(tool.clone(), call, Budget::default());
+            let after = hooked::after(engine, owned, record);
+            let running = dispatch::run(tool.clone(), call, engine.budget(), after);
             let task = self.tasks.spawn(async move { (id, running.await) });
             self.by_task.insert(task.id(), id);
         }

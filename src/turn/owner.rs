@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::commit::{self, Carried};
 use super::engine::Engine;
+use super::hooked::News;
 use super::kin;
 use super::next::Outcome;
 use super::state::State;
@@ -15,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::live::hub::Writer;
 use crate::model::approval::SMART;
+use crate::model::artifact::Kept;
 use crate::model::background::BackgroundRecord;
 use crate::model::call::CallStatus;
 use crate::model::id::{CallId, MessageId, TenantId};
@@ -39,6 +41,9 @@ pub(super) struct Owned {
     pub doomed: Option<Outcome>,
     /// Until its task begins.
     pub opening: Option<Opening>,
+    /// Results that the model was shown the beginning of, to be kept whole with
+    /// its next answer.
+    pub overflowed: Vec<(CallId, Kept)>,
 }
 
 /// What the owner of a turn that began just now need not ask for.
@@ -206,6 +211,7 @@ impl Owned {
             stopping: engine.stopping(),
             doomed: None,
             opening,
+            overflowed: Vec::new(),
         }
     }
 
@@ -364,6 +370,7 @@ impl Owned {
             promoted,
             due: true,
             to_review,
+            news: News::default(),
         }))
     }
 

@@ -24,6 +24,7 @@ mod cases;
 mod crash;
 mod decisions;
 mod engine;
+mod extend;
 mod failures;
 mod file_tools;
 mod files;

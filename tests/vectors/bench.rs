@@ -81,6 +81,7 @@ impl Bench {
             todo: "[]".to_owned(),
             seen_files: String::new(),
             records: None,
+            tools: Arc::default(),
             pen,
             cancel: CancellationToken::new(),
             clock: self.clock.clone(),

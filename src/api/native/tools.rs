@@ -51,6 +51,8 @@ pub(super) struct OfferedTool {
     /// JSON Schema of the arguments.
     #[schema(value_type = Object)]
     parameters: serde_json::Value,
+    /// The model is not told of it and finds it by `tool_search`.
+    deferred: bool,
 }
 
 /// List every tool of this server, sorted by name.
@@ -156,17 +158,23 @@ async fn toolset_views(state: &ApiState, caller: &Caller) -> Vec<ToolsetView> {
 
 impl From<&SessionTools> for OfferedTools {
     fn from(tools: &SessionTools) -> Self {
-        let offered = tools.offered().iter().map(|tool| OfferedTool {
-            name: tool.name().to_owned(),
-            toolset: tool.toolset().to_owned(),
-            description: tool.description().to_owned(),
-            parameters: tool.schema().clone(),
+        let names = tools.names();
+        let offered = tools.offered().iter().map(|tool| {
+            let (description, parameters) = tool.told(&names);
+            OfferedTool {
+                name: tool.name().to_owned(),
+                toolset: tool.toolset().to_owned(),
+                description,
+                parameters,
+                deferred: tools.is_deferred(tool.name()),
+            }
         });
         let brought = tools.clients().iter().map(|tool| OfferedTool {
             name: tool.name().to_owned(),
             toolset: "client".to_owned(),
             description: tool.description().to_owned(),
             parameters: tool.parameters(),
+            deferred: false,
         });
         Self {
             offered: offered.chain(brought).collect(),

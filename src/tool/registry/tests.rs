@@ -2,7 +2,7 @@
 
 mod live;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use futures::future::BoxFuture;
@@ -107,7 +107,7 @@ fn every_tool_describes_its_arguments_and_its_example_keeps_to_them() {
 }
 
 fn of_built_in(tools: &[&'static dyn Tool]) -> Registry {
-    Registry::of(tools.iter().copied(), 0, &BTreeMap::new(), [])
+    Registry::of(tools.iter().copied(), 0, &Setup::default(), [])
 }
 
 fn placed(registry: &Registry) -> Vec<(&str, &str)> {

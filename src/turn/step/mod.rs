@@ -7,6 +7,7 @@
 //! can be lost between two commits.
 
 mod answer;
+mod artifacts;
 mod begin;
 mod budget;
 mod decide;
@@ -15,6 +16,7 @@ mod edit;
 mod finish;
 mod gate;
 mod park;
+mod plan;
 mod recover;
 mod results;
 mod review;
@@ -29,6 +31,7 @@ pub use decide::DecisionIn;
 pub use edit::Edit;
 pub use finish::Partial;
 pub use park::ClientResult;
+pub use plan::{Hooked, read_call};
 pub use review::ReviewIn;
 
 use serde_json::json;
