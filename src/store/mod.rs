@@ -22,6 +22,7 @@ mod error;
 mod events;
 mod fresh;
 mod grants;
+mod heads_across_tenants;
 mod inbox;
 mod job;
 pub mod jobs;
@@ -35,6 +36,7 @@ mod open;
 mod overview;
 mod policies;
 mod postgres;
+mod postgres_pool;
 mod probe;
 pub mod process;
 pub mod questions;
@@ -48,6 +50,7 @@ mod scope;
 pub mod search;
 mod session_list;
 pub mod sessions;
+mod several;
 mod slice;
 mod sqlite;
 mod sqlite_link;
@@ -131,6 +134,7 @@ struct Inner {
     clock: Clock,
     hooks: job::Hooks,
     cursor_key: Secret,
+    heads: heads_across_tenants::Heads,
 }
 
 enum Backend {
