@@ -12,6 +12,8 @@ use utoipa::openapi::{
 };
 use utoipa::{PartialSchema, ToSchema};
 
+use super::compat::envelope::Envelope;
+
 const SCHEME: &str = "bearer";
 
 /// What is a surface's own.
@@ -39,12 +41,22 @@ pub(super) struct ErrorDetail {
     code: Option<String>,
 }
 
+/// An error of a route of jobs.
+#[derive(Serialize, ToSchema)]
+#[schema(as = BareError)]
+pub(super) struct BareErrorBody {
+    error: String,
+}
+
 pub(super) fn about(about: &About) -> OpenApi {
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
         .description(Some("An API key, or a JSON Web Token of a configured issuer."))
         .build();
-    let mut schemas = vec![(ErrorBody::name().into_owned(), ErrorBody::schema())];
+    let mut schemas = vec![
+        (ErrorBody::name().into_owned(), ErrorBody::schema()),
+        (BareErrorBody::name().into_owned(), BareErrorBody::schema()),
+    ];
     ErrorBody::schemas(&mut schemas);
     let components = ComponentsBuilder::new()
         .security_scheme(SCHEME, SecurityScheme::Http(bearer))
@@ -114,14 +126,18 @@ fn tell(path: &str, operation: &mut Operation) {
         let responses = &mut operation.responses.responses;
         responses
             .entry(status.to_owned())
-            .or_insert_with(|| RefOr::T(error(description)));
+            .or_insert_with(|| RefOr::T(error(path, description)));
     }
 }
 
-fn error(description: &str) -> Response {
-    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(ErrorBody::name())));
+fn error(path: &str, description: &str) -> Response {
+    let name = match Envelope::of(path) {
+        Envelope::Bare => BareErrorBody::name(),
+        _ => ErrorBody::name(),
+    };
+    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(name)));
     ResponseBuilder::new()
         .description(description)
-        .content("application/json", content.build())
+        .content(Envelope::of(path).kind(), content.build())
         .build()
 }

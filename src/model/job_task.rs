@@ -40,7 +40,8 @@ pub enum Delivery {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct JobTask {
-    /// Asked of the model in each run. Empty only where skills say what to do.
+    /// Asked of the model in each run. Empty only where skills or a script say
+    /// what to do.
     #[schema(max_length = 20_000)]
     pub prompt: String,
     /// Skills that the run begins with.
@@ -55,6 +56,11 @@ pub struct JobTask {
     /// Directory that the run's commands begin in: a relative path inside its
     /// workspace.
     pub workdir: Option<String>,
+    /// A script of the operator's, with which the run begins: a relative path
+    /// inside the tenant's folder of scripts.
+    pub script: Option<String>,
+    /// What the script prints is the answer of the run; no model is asked.
+    pub no_agent: bool,
 }
 
 /// What changes of a task; `None` leaves it as it is.
@@ -67,13 +73,19 @@ pub struct TaskChanges {
     pub context_from: Option<Vec<String>>,
     pub deliver: Option<Deliver>,
     pub workdir: Option<Option<String>>,
+    pub script: Option<Option<String>>,
+    pub no_agent: Option<bool>,
 }
 
 /// What is wrong with a task, by the name of the field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaskFault {
-    #[error("a job needs a prompt or a skill")]
+    #[error("a job needs a prompt or a skill, or a script with `no_agent`")]
     Empty,
+    #[error("`script` is a relative path inside the folder of scripts, without `..`")]
+    Script,
+    #[error("`no_agent` needs a `script`")]
+    NoScript,
     #[error("the prompt is refused: it matches `{0}`")]
     Prompt(&'static str),
     #[error("`{0}` is too long")]
@@ -89,14 +101,22 @@ impl TaskFault {
             Self::Empty | Self::Prompt(_) => "prompt",
             Self::TooLong(field) => field,
             Self::Workdir => "workdir",
+            Self::Script => "script",
+            Self::NoScript => "no_agent",
         }
     }
 }
 
 impl JobTask {
     pub fn check(&self) -> Result<(), TaskFault> {
-        if self.prompt.trim().is_empty() && self.skills.is_empty() {
+        if self.no_agent && self.script.is_none() {
+            return Err(TaskFault::NoScript);
+        }
+        if self.prompt.trim().is_empty() && self.skills.is_empty() && !self.no_agent {
             return Err(TaskFault::Empty);
+        }
+        if self.script.as_deref().is_some_and(leads_out) {
+            return Err(TaskFault::Script);
         }
         if MAX_PROMPT_CHARS < self.prompt.chars().count() {
             return Err(TaskFault::TooLong("prompt"));
@@ -130,6 +150,8 @@ impl JobTask {
             context_from: changes.context_from.unwrap_or(self.context_from),
             deliver: changes.deliver.unwrap_or(self.deliver),
             workdir: changes.workdir.unwrap_or(self.workdir),
+            script: changes.script.unwrap_or(self.script),
+            no_agent: changes.no_agent.unwrap_or(self.no_agent),
         }
     }
 }

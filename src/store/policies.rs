@@ -29,6 +29,32 @@ impl Rows<'_> {
         rows.iter().map(body).collect()
     }
 
+    /// Policies that were written, by name, from behind `after` on.
+    pub async fn policies(&mut self, after: Option<&str>, limit: u32) -> Result<Vec<NamedPolicy>, StoreError> {
+        const SQL: &str = "
+            select name, body, created_at, updated_at, updated_by from policy
+            where tenant_id = $1 and name > $2 order by name limit $3";
+        // No name is empty.
+        let args = [self.tenant.into(), Arg::from(after.unwrap_or_default()), limit.into()];
+        self.conn.rows(SQL, &args).await?.iter().map(policy).collect()
+    }
+
+    /// Takes a policy away. `false` when there is none of that name.
+    pub async fn delete_policy(&mut self, name: &str, by: &str) -> Result<bool, StoreError> {
+        const SQL: &str = "delete from policy where tenant_id = $1 and name = $2 returning name";
+        let gone = self.conn.row(SQL, &[self.tenant.into(), Arg::from(name)]).await?;
+        if gone.is_none() {
+            return Ok(false);
+        }
+        let entry = Audited {
+            fields: vec![name.to_owned()],
+            ..Audited::new(AuditAction::PolicyDeleted, by.to_owned())
+        };
+        let at = self.clock.now();
+        self.audit(&[entry], at).await?;
+        Ok(true)
+    }
+
     /// Writes a policy, whatever was there.
     pub async fn put_policy(&mut self, new: &NamedPolicy, changed: Vec<String>) -> Result<(), StoreError> {
         const SQL: &str = "

@@ -11,8 +11,10 @@ use crate::base::Timestamp;
 use crate::model::approval::Approval;
 use crate::model::id::{ApprovalId, CallId, MessageId, SessionId, TurnId};
 use crate::model::message::{Message, Role, text_of};
+use crate::model::question::Question;
 use crate::model::record::{MessageRecord, TurnRecord};
 use crate::model::session::Session;
+use crate::model::turn::TurnStatus;
 
 /// A turn with all that was said, done and asked in it.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +25,8 @@ pub struct Story {
     pub messages: Vec<Message>,
     /// In the order in which they were asked.
     pub approvals: Vec<Approval>,
+    /// While the turn waits: in the order in which they were asked.
+    pub questions: Vec<Question>,
     /// A client deleted the response that the turn is to it.
     pub is_deleted_response: bool,
 }
@@ -58,9 +62,14 @@ impl Rows<'_> {
         let (Some(seen), Some(record)) = (self.session(session).await?, self.turn(session, turn).await?) else {
             return Ok(None);
         };
+        let questions = match record.status {
+            TurnStatus::Waiting => self.questions_of_turn(turn).await?,
+            _ => Vec::new(),
+        };
         Ok(Some(Story {
             session: seen,
             turn: record,
+            questions,
             messages: self.messages_of_turn(session, turn).await?,
             approvals: self.approvals_of_turn(turn).await?,
             is_deleted_response: self.is_deleted_response(turn).await?,
@@ -101,6 +110,34 @@ impl Rows<'_> {
             session.into(),
             Arg::from(format!("%\"{approval}\"%")),
         ];
+        let row = self.conn.row(SQL, &args).await?;
+        row.map(|row| row.int("seq")).transpose()
+    }
+
+    /// The turn of each of these calls; absent and foreign ones are left out.
+    pub async fn turns_of_calls(&mut self, calls: &[CallId]) -> Result<Vec<(CallId, TurnId)>, StoreError> {
+        const SQL: &str = "
+            select c.turn_id
+            from tool_call c join session s on s.tenant_id = c.tenant_id and s.session_id = c.session_id
+            where c.tenant_id = $1 and c.call_id = $2 and s.user_id = coalesce($3, s.user_id)
+                and s.deleted_at is null";
+        let mut found = Vec::new();
+        for call in calls {
+            let args = [self.tenant.into(), (*call).into(), Arg::from(&self.user)];
+            if let Some(row) = self.conn.row(SQL, &args).await? {
+                found.push((*call, row.id("turn_id")?));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The number of the event by which a call got its result.
+    pub async fn settled_at(&mut self, session: SessionId, call: CallId) -> Result<Option<i64>, StoreError> {
+        const SQL: &str = "
+            select seq from event
+            where tenant_id = $1 and session_id = $2 and type = 'tool_call.completed' and data like $3
+            order by seq limit 1";
+        let args = [self.tenant.into(), session.into(), Arg::from(format!("%\"{call}\"%"))];
         let row = self.conn.row(SQL, &args).await?;
         row.map(|row| row.int("seq")).transpose()
     }

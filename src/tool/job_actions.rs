@@ -42,22 +42,9 @@ pub struct Outcome {
     pub write: Option<JobWrite>,
 }
 
-/// Arguments of the original that mean nothing here: each run is a session that
-/// clients read.
-const UNSUPPORTED: [&str; 2] = ["script", "no_agent"];
-
 pub fn read(arguments: &Value) -> Result<Action, String> {
     let empty = Map::new();
     let fields = arguments.as_object().unwrap_or(&empty);
-    let is_set = |name: &&&str| match fields.get(**name) {
-        None | Some(Value::Null | Value::Bool(false)) => false,
-        Some(Value::String(text)) => !text.is_empty(),
-        Some(Value::Array(list)) => !list.is_empty(),
-        Some(_) => true,
-    };
-    if let Some(name) = UNSUPPORTED.iter().find(is_set) {
-        return Err(format!("`{name}` is not available on this server"));
-    }
     let text = |name: &str| {
         fields
             .get(name)
@@ -65,6 +52,7 @@ pub fn read(arguments: &Value) -> Result<Action, String> {
             .map(str::trim)
             .filter(|text| !text.is_empty())
     };
+    let flag = |name: &str| fields.get(name).and_then(Value::as_bool);
     let deliver = deliver(text("deliver"), fields.get("attach_to_session"))?;
     let job = || {
         text("job_id")
@@ -82,8 +70,13 @@ pub fn read(arguments: &Value) -> Result<Action, String> {
                 context_from: texts(fields.get("context_from"))?.unwrap_or_default(),
                 deliver: deliver.unwrap_or_default(),
                 workdir: text("workdir").map(str::to_owned),
+                script: text("script").map(str::to_owned),
+                no_agent: flag("no_agent").unwrap_or_default(),
             };
-            if task.prompt.is_empty() && task.skills.is_empty() {
+            if task.no_agent && task.script.is_none() {
+                return Err("create with no_agent requires a script".to_owned());
+            }
+            if task.prompt.is_empty() && task.skills.is_empty() && !task.no_agent {
                 return Err("create requires either prompt or at least one skill".to_owned());
             }
             Ok(Action::Create(Box::new(NewJob {
@@ -108,6 +101,8 @@ pub fn read(arguments: &Value) -> Result<Action, String> {
                     context_from: texts(fields.get("context_from"))?,
                     deliver,
                     workdir: text("workdir").map(|path| Some(path.to_owned())),
+                    script: text("script").map(|path| Some(path.to_owned())),
+                    no_agent: flag("no_agent"),
                 },
                 schedule: text("schedule").map(str::to_owned),
                 time_zone: text("time_zone").map(str::to_owned),
@@ -317,6 +312,7 @@ fn view(job: &Job) -> Value {
         "last_session_id": job.last_session_id, "last_delivery_error": null, "enabled": job.state == JobState::Active,
         "state": state, "paused_at": job.paused_at, "paused_reason": job.paused_reason,
         "enabled_toolsets": job.task.toolsets, "context_from": job.task.context_from, "workdir": job.task.workdir,
+        "script": job.task.script, "no_agent": job.task.no_agent,
     })
 }
 
@@ -407,7 +403,7 @@ mod tests {
             (json!({"action": "create", "prompt": "x"}), "schedule"),
             (json!({"action": "create", "schedule": "1h"}), "prompt"),
             (
-                json!({"action": "create", "schedule": "1h", "prompt": "x", "script": "a.py"}),
+                json!({"action": "create", "schedule": "1h", "prompt": "x", "no_agent": true}),
                 "script",
             ),
             (

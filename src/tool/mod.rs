@@ -24,6 +24,7 @@ pub mod name_repair;
 pub mod output;
 pub mod park;
 pub mod processes;
+pub mod readings;
 pub mod registry;
 pub mod schema;
 mod session_search;

@@ -344,3 +344,61 @@ fn of_two_servers_one_begins_the_run() {
         one.stop().await;
     });
 }
+
+/// A script of the operator's for jobs of the default tenant.
+fn script(web: &Web, data: &std::path::Path, name: &str, text: &str) {
+    let root = data.join("scripts").join(web.server.scope.tenant().to_string());
+    std::fs::create_dir_all(&root).unwrap();
+    std::fs::write(root.join(name), text).unwrap();
+}
+
+/// What a run of a job answers.
+async fn answered(owner: &Client, job: &Value) -> Vec<Value> {
+    owner.post(&path(job, "/trigger"), &json!({})).await.expect(200);
+    let ran = runs(owner, job, 1).await;
+    answers(owner, ran[0]["session_id"].as_str().unwrap()).await
+}
+
+#[test]
+fn a_script_begins_a_run_and_alone_it_is_the_whole_run() {
+    on_both(async |mut place| {
+        let web = place.serve().await;
+        let owner = web.owner().await;
+        let data = place.config.server.data_dir.clone();
+        script(&web, &data, "a.sh", "for n in 1 2; do echo \"line $n\"; done");
+        script(&web, &data, "b.py", "print(6 * 7)\n");
+        script(&web, &data, "bad.sh", "rm -rf /\n");
+        let job = |file: &str, alone: bool| {
+            json!({"prompt": if alone { "" } else { "/say unseen\n/then\n/say seen" }, "script": file, "no_agent": alone,
+                "schedule": "every 1h"})
+        };
+        let made = async |file, alone| owner.post("/v1/jobs", &job(file, alone)).await.expect(201);
+        let said = answered(&owner, &made("a.sh", true).await).await;
+        assert_eq!(said.last(), Some(&json!("line 1\nline 2")));
+        let said = answered(&owner, &made("b.py", true).await).await;
+        assert_eq!(said.last(), Some(&json!("42")));
+        let said = answered(&owner, &made("a.sh", false).await).await;
+        assert_eq!(said.last(), Some(&json!("seen")), "the model has the last word");
+        for refused in ["bad.sh", "absent.sh"] {
+            let said = answered(&owner, &made(refused, true).await).await;
+            let said = said.last().unwrap().as_str().unwrap().to_owned();
+            assert!(
+                said.contains("did not run") || said.contains("cannot be run"),
+                "{refused}: {said}"
+            );
+        }
+        let usage = owner.get("/v1/usage").await.expect(200);
+        assert_eq!(
+            usage["data"][0]["calls"], 1,
+            "where no model is asked none is counted: {usage}"
+        );
+        for (body, pointer) in [
+            (job("../a.sh", true), "/script"),
+            (json!({"no_agent": true, "schedule": "every 1h"}), "/no_agent"),
+        ] {
+            let problem = owner.post("/v1/jobs", &body).await.problem(400, "invalid_request");
+            assert_eq!(problem["errors"][0]["pointer"], pointer);
+        }
+        web.stop().await;
+    });
+}

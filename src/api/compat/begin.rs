@@ -10,8 +10,10 @@ use crate::api::native::streams;
 use crate::api::state::ApiState;
 use crate::live::cursor::Cursor;
 use crate::live::follow::{Follower, Shown};
+use crate::model::client_tool::ClientTool;
 use crate::model::id::{SessionId, TurnId};
 use crate::model::message::Part;
+use crate::model::sampling::{Sampling, ToolChoice};
 use crate::model::session::Metadata;
 use crate::model::turn::{OnBusy, OnDisconnect, Turn, TurnOptions, TurnStatus};
 use crate::store::{Once, Scope};
@@ -22,11 +24,15 @@ pub(in crate::api) const SURFACE: &str = "hermes.surface";
 pub(in crate::api) const KEY: &str = "hermes.session_key";
 
 /// What is asked.
+#[derive(Default)]
 pub(in crate::api) struct Ask {
     pub input: Vec<Part>,
     pub instructions: Option<String>,
     pub metadata: Metadata,
     pub on_disconnect: OnDisconnect,
+    /// Tools that the client carries out.
+    pub tools: Vec<ClientTool>,
+    pub tool_choice: Option<ToolChoice>,
 }
 
 /// A turn under way, of this request or of an earlier one under its key.
@@ -78,6 +84,7 @@ pub(in crate::api) async fn begin(
     crate::api::native::bounds::said("/input", &ask.input, state.body.max_input_chars)?;
     crate::api::native::bounds::instructions(&ask.instructions)?;
     crate::api::native::bounds::metadata(&ask.metadata)?;
+    crate::api::native::bounds::tools(&ask.tools)?;
     let on_busy = match &whither {
         Whither::Session(id) => behind(&caller.scope, *id).await?,
         Whither::Beside(..) | Whither::New(_) | Whither::Fork(..) => OnBusy::Reject,
@@ -90,6 +97,11 @@ pub(in crate::api) async fn begin(
             on_disconnect: ask.on_disconnect,
             instructions: ask.instructions,
             metadata: ask.metadata,
+            tools: ask.tools,
+            sampling: Box::new(Sampling {
+                tool_choice: ask.tool_choice,
+                ..Sampling::default()
+            }),
             tool_ceiling: caller.principal.tools.clone(),
             key_id: caller.principal.key,
             ..TurnOptions::default()

@@ -29,7 +29,7 @@ pub(in crate::api) const API_SERVER: &str = "api_server";
 /// sends.
 const MOST_COMPARED: u32 = 8;
 /// What stands in for an answer that had to wait; see `ending`.
-pub(in crate::api) const WAITS: &str = "[Waiting for approval ";
+pub(in crate::api) const WAITS: &str = "[Waiting for ";
 
 /// The session of that name: by the name a client gave it, or by its id.
 pub(in crate::api) async fn named(caller: &Caller, name: &str) -> Result<Option<SessionId>, Failure> {

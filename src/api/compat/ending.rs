@@ -4,10 +4,12 @@
 use serde_json::{Value, json};
 
 use super::conversation::WAITS;
-use super::ids;
+use super::{handed, ids, question};
 use crate::guard::redact::{Mode, redact};
 use crate::model::approval::{Approval, ApprovalStatus};
+use crate::model::call::Execution;
 use crate::model::message::{FinishReason, Message, Role, text_of};
+use crate::model::question::{Question, QuestionStatus};
 use crate::model::turn::{StopReason, Turn, TurnStatus, Usage};
 use crate::store::Story;
 
@@ -108,16 +110,74 @@ pub(in crate::api) fn pending(approvals: &[Approval]) -> Vec<&Approval> {
 
 /// What is said in place of an answer while somebody is asked.
 pub(in crate::api) fn waits(story: &Story) -> String {
+    let run = ids::run(story.turn.turn_id);
     let asked = pending(&story.approvals).into_iter().map(|approval| {
         format!(
-            "{WAITS}{}: {}. Decide with POST /v1/approvals/{}/decision; GET /v1/runs/{} then has the answer.]",
+            "{WAITS}approval {}: {}. Decide with POST /v1/approvals/{}/decision; GET /v1/runs/{run} then has the answer.]",
             approval.id,
             redact(&approval.title, Mode::Egress),
             approval.id,
-            ids::run(story.turn.turn_id)
         )
     });
-    asked.collect::<Vec<_>>().join("\n")
+    let questions = questions(story).into_iter().map(|question| {
+        format!(
+            "{WAITS}an answer to {}: {}{} Answer with POST /v1/questions/{}/answer; GET /v1/runs/{run} then has what \
+             follows.]",
+            question.id,
+            redact(&question.question, Mode::Egress),
+            match question.choices.is_empty() {
+                true => String::new(),
+                false => format!(" ({})", redact(&question.choices.join(" / "), Mode::Egress)),
+            },
+            question.id,
+        )
+    });
+    let calls = handed::out(&story.messages).into_iter();
+    let calls = calls.filter(|call| call.execution == Execution::Client).map(|call| {
+        format!(
+            "{WAITS}the result of {} ({}). Give it with POST /v1/sessions/{}/tool-results; GET /v1/runs/{run} then has \
+             the answer.]",
+            call.id, call.name, story.session.id,
+        )
+    });
+    asked.chain(questions).chain(calls).collect::<Vec<_>>().join("\n")
+}
+
+/// The questions that nobody answered yet.
+pub(in crate::api) fn questions(story: &Story) -> Vec<&Question> {
+    let asked = story.questions.iter();
+    asked
+        .filter(|question| question.status == QuestionStatus::Pending)
+        .collect()
+}
+
+/// Whether the turn waits for somebody outside; one that waits for its children
+/// goes on by itself.
+pub(in crate::api) fn is_at_rest(story: &Story) -> bool {
+    let waits = story.turn.status == TurnStatus::Waiting;
+    waits && !(pending(&story.approvals).is_empty() && handed::out(&story.messages).is_empty())
+}
+
+/// The word for what a turn at rest waits for first.
+pub(in crate::api) fn rest_status(story: &Story) -> &'static str {
+    match pending(&story.approvals).is_empty() {
+        false => "waiting_for_approval",
+        true => "waiting_for_input",
+    }
+}
+
+/// What a turn at rest waits for, in fields of an answer that is not streamed.
+pub(in crate::api) fn awaited(story: &Story) -> Value {
+    let asked: Vec<Value> = pending(&story.approvals).into_iter().map(question::request).collect();
+    let questions: Vec<Value> = questions(story).into_iter().map(handed::question).collect();
+    let calls = handed::client_calls(story);
+    let code = match (asked.is_empty(), questions.is_empty()) {
+        (false, _) => "approval_required",
+        (true, false) => "answer_required",
+        (true, true) => "tool_results_required",
+    };
+    json!({"completed": false, "partial": true, "failed": false, "error": null, "error_code": code,
+        "approvals": asked, "questions": questions, "tool_calls": calls})
 }
 
 /// Names of the style of chat completions.

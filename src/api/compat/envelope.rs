@@ -14,6 +14,8 @@ pub(in crate::api) enum Envelope {
     Problem,
     /// `{"error": {message, type, param, code}}`.
     Error,
+    /// `{"error": "text"}`, which clients of jobs print.
+    Bare,
     /// A problem that has an `error` as well.
     Both,
 }
@@ -33,7 +35,9 @@ const SHARED: [&str; 3] = ["/v1/models", "/v1/toolsets", "/v1/skills"];
 impl Envelope {
     pub(in crate::api) fn of(path: &str) -> Self {
         let path = without_profile(path).map_or(path, |(_, rest)| rest);
-        if OWN.iter().any(|own| path.starts_with(own)) || ["/health", "/health/detailed"].contains(&path) {
+        if path == "/api/jobs" || path.starts_with("/api/jobs/") {
+            Self::Bare
+        } else if OWN.iter().any(|own| path.starts_with(own)) || ["/health", "/health/detailed"].contains(&path) {
             Self::Error
         } else if SHARED.iter().any(|shared| path.starts_with(shared)) {
             Self::Both
@@ -44,7 +48,7 @@ impl Envelope {
 
     pub(in crate::api) fn kind(self) -> &'static str {
         match self {
-            Self::Error => "application/json",
+            Self::Error | Self::Bare => "application/json",
             Self::Problem | Self::Both => "application/problem+json",
         }
     }
@@ -53,6 +57,7 @@ impl Envelope {
         match self {
             Self::Problem => json!(problem),
             Self::Error => error(problem, known_as),
+            Self::Bare => json!({"error": problem.detail}),
             Self::Both => {
                 let mut body = json!(problem);
                 set(&mut body, "error", detail(problem, known_as));
@@ -134,6 +139,9 @@ mod tests {
             ("/v1/chat/completions", Envelope::Error),
             ("/v1/runs/run_1/events", Envelope::Error),
             ("/api/nothing", Envelope::Error),
+            ("/api/jobs", Envelope::Bare),
+            ("/p/acme/api/jobs/job_1/run", Envelope::Bare),
+            ("/api/jobsite", Envelope::Error),
             ("/health", Envelope::Error),
             ("/health/ready", Envelope::Problem),
             ("/v1/models", Envelope::Both),

@@ -23,6 +23,11 @@ impl<'de> Deserialize<'de> for Flag {
     }
 }
 
+/// A yes in a query.
+pub(in crate::api) fn is_yes(text: Option<&str>) -> bool {
+    text.is_some_and(|text| ["1", "true", "yes", "on"].contains(&text.to_ascii_lowercase().as_str()))
+}
+
 fn flag(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(flag) => Some(*flag),

@@ -9,6 +9,7 @@ pub(super) mod conversation;
 pub(super) mod dialogue;
 pub(super) mod ending;
 pub(super) mod envelope;
+pub(super) mod handed;
 pub(super) mod headers;
 pub(super) mod ids;
 pub(super) mod label;

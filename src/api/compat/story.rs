@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use super::ending::pending;
+use super::ending::is_at_rest;
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
 use crate::api::leash::Leash;
 use crate::api::state::ApiState;
 use crate::model::id::TurnId;
-use crate::model::turn::{Turn, TurnStatus};
+use crate::model::turn::Turn;
 use crate::store::Story;
 
 /// The longest that a request without a stream is held; clients of these surfaces
@@ -23,7 +23,7 @@ pub(in crate::api) async fn read(caller: &Caller, turn: TurnId) -> Result<Option
     Ok(read.await?)
 }
 
-/// The turn once it is over or waits for a person. One that waits for its children
+/// The turn once it is over or waits for somebody outside. One that waits for its children
 /// goes on by itself.
 pub(in crate::api) async fn at_rest(
     state: &ApiState,
@@ -43,8 +43,7 @@ async fn rest(state: &ApiState, caller: &Caller, turn: &Turn) -> Result<Story, F
     tokio::pin!(deadline);
     loop {
         let story = read(caller, turn.id).await?.ok_or_else(|| Failure::not_found("turn"))?;
-        let asks = story.turn.status == TurnStatus::Waiting && !pending(&story.approvals).is_empty();
-        if story.turn.status.is_terminal() || asks {
+        if story.turn.status.is_terminal() || is_at_rest(&story) {
             return Ok(story);
         }
         // A store that is away rings nothing: whoever waits hears of it here.

@@ -13,6 +13,7 @@ const ABOUT: About = About {
         ("capabilities", "What this server can do."),
         ("runs", "Turns that are followed, approved and stopped by their id."),
         ("hermes sessions", "Conversations in the original's form."),
+        ("hermes jobs", "Prompts that run by themselves, in the original's form."),
         ("chat", "Chat completions."),
         ("responses", "Responses."),
         ("ui", "What the chat transport of the AI SDK calls."),

@@ -7,9 +7,12 @@
 mod capabilities;
 mod describe;
 mod health;
+mod job_shape;
+mod jobs;
 mod once;
 mod run_answers;
 mod run_events;
+mod run_inputs;
 mod run_status;
 mod runs;
 mod session_chat;
@@ -31,9 +34,11 @@ pub(super) fn routes() -> Surface {
         .merge(capabilities::routes())
         .merge(runs::routes())
         .merge(run_answers::routes())
+        .merge(run_inputs::routes())
         .merge(sessions::routes())
         .merge(session_past::routes())
         .merge(session_chat::routes())
+        .merge(jobs::routes())
 }
 
 /// All that clients of this surface use.

@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 use super::run_status;
 use crate::api::compat::ending;
 use crate::api::compat::stream::Encode;
-use crate::api::compat::{label, question};
+use crate::api::compat::{handed, label, question};
 use crate::live::cursor::{Cursor, ParseCursorError};
 use crate::live::follow::Frame;
 use crate::model::approval::Approval;
-use crate::model::call::{CallStatus, ToolCall};
+use crate::model::call::{CallStatus, Execution, ToolCall};
 use crate::model::event::EventBody;
 use crate::model::id::MessageId;
 use crate::model::message::{FinishReason, Message, Role, text_of};
@@ -132,6 +132,10 @@ impl RunEvents {
             let preview = label::preview(&call.arguments);
             let fields = json!({"tool": call.name, "preview": preview, "tool_call_id": call.id});
             self.event(frame, "tool.started", fields, out);
+            if call.execution == Execution::Client {
+                let fields = handed::client_call(frame.event.session_id, call);
+                self.event(frame, "tool.handed_over", fields, out);
+            }
         }
     }
 
@@ -206,6 +210,14 @@ impl Encode for RunEvents {
             | EventBody::ApprovalExpired(data)
             | EventBody::ApprovalSuperseded(data)
             | EventBody::ApprovalCancelled(data) => self.settled(frame, &data.approval, out),
+            EventBody::QuestionAsked(data) => {
+                self.event(frame, "clarify.request", handed::question(&data.question), out);
+            }
+            EventBody::QuestionAnswered(data)
+            | EventBody::QuestionExpired(data)
+            | EventBody::QuestionCancelled(data) => {
+                self.event(frame, "clarify.responded", handed::question(&data.question), out);
+            }
             EventBody::TurnSteered(_) => self.event(frame, "run.steered", json!({"accepted": true}), out),
             EventBody::TurnCompleted(data) => {
                 let fields = json!({"output": self.output, "usage": ending::usage(&data.turn.usage)});

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use crate::api::compat::ending::{self, pending};
 use crate::api::compat::object::set;
-use crate::api::compat::{ids, question};
+use crate::api::compat::{handed, ids, question};
 use crate::model::message::text_of;
 use crate::model::record::TurnRecord;
 use crate::model::turn::TurnStatus;
 use crate::store::Story;
 
 /// The word for where a turn stands.
-pub(super) fn status(turn: &TurnRecord) -> &'static str {
+fn status(turn: &TurnRecord) -> &'static str {
     match turn.status {
         TurnStatus::Queued => "queued",
         TurnStatus::Running | TurnStatus::Waiting if turn.cancel_reason.is_some() => "stopping",
@@ -34,6 +34,16 @@ fn last_event(turn: &TurnRecord) -> Option<&'static str> {
     }
 }
 
+/// The same with what a waiting turn waits for.
+pub(super) fn standing(story: &Story) -> &'static str {
+    match status(&story.turn) {
+        "waiting_for_approval" if ending::is_at_rest(story) => ending::rest_status(story),
+        // Its children work; nobody is asked.
+        "waiting_for_approval" => "running",
+        other => other,
+    }
+}
+
 /// The whole of it; fields that say nothing yet are left out, as in the original.
 pub(super) fn document(story: &Story, configured: &str) -> Value {
     let turn = &story.turn;
@@ -48,7 +58,7 @@ pub(super) fn document(story: &Story, configured: &str) -> Value {
     let mut run = json!({
         "object": "hermes.run",
         "run_id": run_id,
-        "status": status(turn),
+        "status": standing(story),
         "created_at": question::seconds(turn.created_at),
         "updated_at": question::seconds(updated),
         "session_id": story.session.external_id.clone().unwrap_or_else(|| story.session.id.to_string()),
@@ -63,6 +73,15 @@ pub(super) fn document(story: &Story, configured: &str) -> Value {
     if let Some(first) = asked.first() {
         set(&mut run, "approval", first.clone());
         set(&mut run, "approvals", json!(asked));
+    }
+    let questions: Vec<Value> = ending::questions(story).into_iter().map(handed::question).collect();
+    if let Some(first) = questions.first() {
+        set(&mut run, "clarification", first.clone());
+        set(&mut run, "clarifications", json!(questions));
+    }
+    let calls = handed::client_calls(story);
+    if !calls.is_empty() {
+        set(&mut run, "tool_calls", json!(calls));
     }
     if !turn.steers.is_empty() {
         let steers: Vec<String> = turn.steers.iter().map(|steer| text_of(&steer.input)).collect();

@@ -108,13 +108,14 @@ pub(super) async fn create_run(
                 input: dialogue.input,
                 metadata: metadata("runs", key.as_deref()),
                 on_disconnect: OnDisconnect::Continue,
+                ..Ask::default()
             };
             begin(&state, &caller, (whither, once), ask, false).await?
         }
     };
     let Begun { turn, replayed, .. } = begun;
     let status = match replayed {
-        true => run_status::status(&found(&caller, turn.id).await?.turn),
+        true => run_status::standing(&found(&caller, turn.id).await?),
         false => "started",
     };
     let body = json!({"run_id": ids::run(turn.id), "status": status, "replayed": replayed,

@@ -15,7 +15,7 @@ use crate::api::caller::Caller;
 use crate::api::compat::begin::{Ask, Begun, begin, metadata, replay};
 use crate::api::compat::ending::{self, Ending};
 use crate::api::compat::object::{set, set_in};
-use crate::api::compat::{content, headers, ids, question, story, stream};
+use crate::api::compat::{content, headers, ids, story, stream};
 use crate::api::failure::Failure;
 use crate::api::lifetime::Lifetime;
 use crate::api::once;
@@ -78,6 +78,7 @@ impl SessionChat {
             metadata: metadata("session_chat", headers::session_key(headers)?.as_deref()),
             // The run can be stopped by its id.
             on_disconnect: headers::on_disconnect(headers)?.unwrap_or(OnDisconnect::Continue),
+            ..Ask::default()
         })
     }
 }
@@ -116,7 +117,8 @@ fn told(begun: &Begun, headers: &HeaderMap) -> Result<HeaderMap, Failure> {
 /// Say something in a session and wait for the answer.
 ///
 /// A turn that waits for a person answers at once: `status` is
-/// `waiting_for_approval` and `approvals` says what is asked. Failures are told by
+/// `waiting_for_approval` or `waiting_for_input`, and `approvals`, `questions` and
+/// `tool_calls` say what is asked. Failures are told by
 /// `completed`, `failed` and `error`.
 #[utoipa::path(post, path = "/api/sessions/{session_id}/chat", tag = "hermes sessions",
     params(("session_id" = String, Path)), request_body = SessionChat,
@@ -142,14 +144,11 @@ fn answer(state: &ApiState, session: &str, story: &Story) -> Value {
         "message": {"role": "assistant", "content": ""}, "usage": ending::usage(&turn.usage),
         "runtime": {"run_id": run_id, "turn_id": turn.id, "model": state.engine.settings().model}});
     if turn.status == TurnStatus::Waiting {
-        let asked: Vec<Value> = ending::pending(&story.approvals)
-            .into_iter()
-            .map(question::request)
-            .collect();
-        set(&mut body, "status", json!("waiting_for_approval"));
+        set(&mut body, "status", json!(ending::rest_status(story)));
         set_in(&mut body, "message", "content", json!(ending::waits(story)));
-        set(&mut body, "completed", json!(false));
-        set(&mut body, "approvals", json!(asked));
+        if let (Value::Object(body), Value::Object(awaited)) = (&mut body, ending::awaited(story)) {
+            body.extend(awaited);
+        }
         return body;
     }
     let said = ending::last_text(&story.messages);

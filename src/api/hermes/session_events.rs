@@ -9,11 +9,11 @@ use super::run_status;
 use super::session_shape;
 use crate::api::compat::ending::{self, Ending};
 use crate::api::compat::stream::Encode;
-use crate::api::compat::{label, question};
+use crate::api::compat::{handed, label, question};
 use crate::base::Timestamp;
 use crate::live::follow::Frame;
 use crate::model::approval::Approval;
-use crate::model::call::{CallStatus, ToolCall};
+use crate::model::call::{CallStatus, Execution, ToolCall};
 use crate::model::event::EventBody;
 use crate::model::id::MessageId;
 use crate::model::message::{FinishReason, Message, Part, Role, text_of};
@@ -115,6 +115,15 @@ impl SessionEvents {
         self.event(at, name, fields, out);
     }
 
+    /// A call that the client carries out, or one of the server's that begins.
+    fn started(&mut self, frame: &Frame, call: &ToolCall, out: &mut String) {
+        self.tool(frame.event.at, "tool.started", call, out);
+        if call.execution == Execution::Client {
+            let fields = handed::client_call(frame.event.session_id, call);
+            self.event(frame.event.at, "tool.handed_over", fields, out);
+        }
+    }
+
     fn settled_call(&mut self, at: Timestamp, call: &ToolCall, out: &mut String) {
         let name = if call.status == CallStatus::Succeeded {
             "tool.completed"
@@ -203,7 +212,7 @@ impl Encode for SessionEvents {
                 let fields = json!({"message_id": self.message_id, "tool_name": "_thinking", "delta": data.text});
                 self.event(at, "tool.progress", fields, out);
             }
-            EventBody::ToolCallStarted(data) => self.tool(at, "tool.started", &data.tool_call, out),
+            EventBody::ToolCallStarted(data) => self.started(frame, &data.tool_call, out),
             EventBody::ToolCallCompleted(data)
             | EventBody::ToolCallDenied(data)
             | EventBody::ToolCallCancelled(data)
@@ -213,6 +222,14 @@ impl Encode for SessionEvents {
             | EventBody::ApprovalExpired(data)
             | EventBody::ApprovalSuperseded(data)
             | EventBody::ApprovalCancelled(data) => self.answered(at, &data.approval, out),
+            EventBody::QuestionAsked(data) => {
+                self.event(at, "clarify.request", handed::question(&data.question), out);
+            }
+            EventBody::QuestionAnswered(data)
+            | EventBody::QuestionExpired(data)
+            | EventBody::QuestionCancelled(data) => {
+                self.event(at, "clarify.responded", handed::question(&data.question), out);
+            }
             EventBody::TurnCompleted(data)
             | EventBody::TurnFailed(data)
             | EventBody::TurnCancelled(data)

@@ -11,7 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::session_shape::{self, END_REASON, ENDED_AT};
 use super::titles;
 use crate::api::caller::Caller;
-use crate::api::compat::loose::Flag;
+use crate::api::compat::loose::{Flag, is_yes};
 use crate::api::compat::question::seconds;
 use crate::api::compat::{conversation, headers};
 use crate::api::failure::Failure;
@@ -102,10 +102,6 @@ pub(super) struct SessionQuery {
     /// What was put away as well.
     #[param(value_type = Option<bool>)]
     include_archived: Option<String>,
-}
-
-fn is_yes(text: Option<&str>) -> bool {
-    text.is_some_and(|text| ["1", "true", "yes", "on"].contains(&text.to_ascii_lowercase().as_str()))
 }
 
 /// List sessions; what was touched last comes first.

@@ -87,7 +87,7 @@ pub(super) fn toolsets(selection: &ToolsetSelection) -> Result<(), Failure> {
 }
 
 /// Tools that the client carries out.
-pub(super) fn tools(tools: &[ClientTool]) -> Result<(), Failure> {
+pub(in crate::api) fn tools(tools: &[ClientTool]) -> Result<(), Failure> {
     match client_tool::fault(tools) {
         Some((pointer, detail)) => Err(Failure::field(&format!("/tools{pointer}"), detail)),
         None => Ok(()),

@@ -95,6 +95,13 @@ pub(super) struct JobRequest {
     /// Directory that the run's commands begin in, inside its workspace.
     #[schema(max_length = 4096)]
     workdir: Option<String>,
+    /// A script in the tenant's folder of scripts (`scripts/{tenant}` in the data
+    /// directory), with which each run begins.
+    #[schema(max_length = 4096)]
+    script: Option<String>,
+    /// What the script prints is the answer of the run; no model is asked.
+    #[serde(default)]
+    no_agent: bool,
     #[serde(default)]
     deliver: Deliver,
     /// The session that `deliver: origin` tells the answers of the runs.
@@ -130,6 +137,10 @@ pub(super) struct JobPatch {
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Option<String>, max_length = 4096)]
     workdir: Option<Option<String>>,
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<String>, max_length = 4096)]
+    script: Option<Option<String>>,
+    no_agent: Option<bool>,
     deliver: Option<Deliver>,
     missed: Option<Missed>,
     #[serde(deserialize_with = "given")]
@@ -191,6 +202,8 @@ pub(super) async fn create_job(
             context_from: request.context_from,
             deliver: request.deliver,
             workdir: request.workdir,
+            script: request.script,
+            no_agent: request.no_agent,
         },
         origin: request.origin_session_id,
         schedule: request.schedule,
@@ -244,6 +257,8 @@ pub(super) async fn update_job(
             context_from: patch.context_from,
             deliver: patch.deliver,
             workdir: patch.workdir,
+            script: patch.script,
+            no_agent: patch.no_agent,
         },
         schedule: patch.schedule,
         time_zone: patch.time_zone,

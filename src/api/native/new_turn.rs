@@ -113,6 +113,7 @@ impl TurnRequest {
                 metadata: self.metadata,
                 tool_ceiling: principal.tools.clone(),
                 key_id: principal.key,
+                script: None,
             },
         })
     }

@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 
 use super::listing::Listing;
 use crate::api::caller::Caller;
+use crate::api::compat::conversation::API_SERVER;
 use crate::api::failure::Failure;
 use crate::api::path::{FromSegments, InPath};
 use crate::api::state::ApiState;
@@ -86,7 +87,8 @@ pub(super) async fn list_toolsets(
     caller: Caller,
 ) -> Result<Json<Listing<ToolsetView>>, Failure> {
     caller.require(Scope::SessionsRead)?;
-    Ok(Json(Listing::of(toolset_views(&state, &caller).await)))
+    let all = Listing::of(toolset_views(&state, &caller).await);
+    Ok(Json(all.of_platform(API_SERVER)))
 }
 
 /// Read a toolset.

@@ -13,7 +13,7 @@ use crate::api::caller::Caller;
 use crate::api::compat::begin::{Begun, begin, replay};
 use crate::api::compat::ending::{self, Ending};
 use crate::api::compat::object::set;
-use crate::api::compat::{conversation, headers, ids, question, story, stream};
+use crate::api::compat::{conversation, headers, ids, story, stream};
 use crate::api::failure::Failure;
 use crate::api::lifetime::Lifetime;
 use crate::api::once;
@@ -154,13 +154,11 @@ async fn whole(
 
 /// What a client that is not streamed learns of a turn that waits.
 fn waiting(story: &Story) -> Value {
-    let asked: Vec<Value> = ending::pending(&story.approvals)
-        .into_iter()
-        .map(question::request)
-        .collect();
-    json!({"completed": false, "partial": true, "failed": false, "error": null, "error_code": "approval_required",
-        "approvals": asked, "run_id": ids::run(story.turn.turn_id), "turn_id": story.turn.turn_id,
-        "session_id": story.session.id})
+    let mut told = ending::awaited(story);
+    set(&mut told, "run_id", json!(ids::run(story.turn.turn_id)));
+    set(&mut told, "turn_id", json!(story.turn.turn_id));
+    set(&mut told, "session_id", json!(story.session.id));
+    told
 }
 
 fn marks(hermes: &Value) -> Vec<(HeaderName, HeaderValue)> {

@@ -79,6 +79,7 @@ impl Chat {
             instructions: self.dialogue.system.clone(),
             metadata: metadata("chat", self.key.as_deref()),
             on_disconnect: self.on_disconnect,
+            ..Ask::default()
         }
     }
 }

@@ -12,14 +12,15 @@ use serde_json::{Value, json};
 use crate::api::compat::ending::{self, Ending};
 use crate::api::compat::object::set;
 use crate::api::compat::stream::Encode;
-use crate::api::compat::{ids, label, question};
+use crate::api::compat::{handed, ids, label, question};
 use crate::base::text::first_chars;
 use crate::live::follow::Frame;
 use crate::model::approval::Approval;
-use crate::model::call::ToolCall;
+use crate::model::call::{Execution, ToolCall};
 use crate::model::event::EventBody;
 use crate::model::id::{CallId, MessageId};
 use crate::model::message::{FinishReason, Role, text_of};
+use crate::model::question::Question;
 use crate::model::turn::{Turn, Usage};
 use crate::tool::registry::Registry;
 
@@ -150,11 +151,23 @@ impl ChatStream {
             set(&mut told, "choice", json!(decision.choice));
         }
         set(&mut told, "event", json!(event));
+        self.additional("approval", event, told, out);
+    }
+
+    fn question(&self, question: &Question, event: &str, out: &mut String) {
+        let mut told = handed::question(question);
+        set(&mut told, "event", json!(event));
+        self.additional("question", event, told, out);
+    }
+
+    /// Tells in the member `hermes` of a chunk that is valid without it, and as an
+    /// event of its own where the client asked for such.
+    fn additional(&self, what: &str, event: &str, told: Value, out: &mut String) {
         if self.approval_events {
             named(out, &format!("hermes.{event}"), &self.as_chunk(told.clone()));
         }
         let mut chunk = self.completion.chunk(&json!({"content": ""}), None);
-        set(&mut chunk, "hermes", json!({"approval": told}));
+        set(&mut chunk, "hermes", json!({what: told}));
         data(out, &chunk);
     }
 
@@ -212,7 +225,13 @@ impl Encode for ChatStream {
                 (self.message, self.open) = (None, false);
                 self.content("\n\n[This broke off; what follows begins again.]\n\n", out);
             }
-            EventBody::ToolCallStarted(data) => self.progress(&data.tool_call, true, out),
+            EventBody::ToolCallStarted(data) => {
+                self.progress(&data.tool_call, true, out);
+                if data.tool_call.execution == Execution::Client {
+                    let told = handed::client_call(frame.event.session_id, &data.tool_call);
+                    self.additional("tool_call", "tool.handed_over", told, out);
+                }
+            }
             EventBody::ToolCallCompleted(data)
             | EventBody::ToolCallDenied(data)
             | EventBody::ToolCallCancelled(data)
@@ -222,6 +241,10 @@ impl Encode for ChatStream {
             | EventBody::ApprovalExpired(data)
             | EventBody::ApprovalSuperseded(data)
             | EventBody::ApprovalCancelled(data) => self.asked(&data.approval, "approval.responded", out),
+            EventBody::QuestionAsked(data) => self.question(&data.question, "clarify.request", out),
+            EventBody::QuestionAnswered(data)
+            | EventBody::QuestionExpired(data)
+            | EventBody::QuestionCancelled(data) => self.question(&data.question, "clarify.responded", out),
             EventBody::TurnCompleted(data)
             | EventBody::TurnFailed(data)
             | EventBody::TurnCancelled(data)

@@ -9,7 +9,8 @@ use super::encode::{self, UiStream};
 use super::request::{Answer, Asked, UiChat};
 use crate::api::caller::Caller;
 use crate::api::compat::begin::{Ask, begin, metadata, replay};
-use crate::api::compat::{conversation, headers, question, stream};
+use crate::api::compat::handed::{self, Output};
+use crate::api::compat::{conversation, headers, question, story, stream};
 use crate::api::failure::Failure;
 use crate::api::leash::Leash;
 use crate::api::lifetime::Lifetime;
@@ -22,7 +23,7 @@ use crate::api::surface::{Surface, routes};
 use crate::live::cursor::Cursor;
 use crate::live::follow::Shown;
 use crate::model::approval::{Approval, ApprovalStatus, Choice};
-use crate::model::id::{ApprovalId, SessionId};
+use crate::model::id::{ApprovalId, CallId, SessionId};
 use crate::model::principal::Scope;
 use crate::model::problem::Problem;
 use crate::model::record::TurnRecord;
@@ -34,8 +35,8 @@ pub(super) fn routes() -> Surface {
     Surface::new().routes(routes!(ui_chat)).routes(routes!(ui_resume))
 }
 
-/// Go on with a chat: say something, or answer approvals. What comes of it is
-/// streamed.
+/// Go on with a chat: say something, answer approvals, or give the outputs of calls
+/// that the page carried out. What comes of it is streamed.
 #[utoipa::path(post, path = "/v1/ui/chat", tag = "ui", request_body = UiChat,
     responses((status = 200, description = "Chunks of a UI message.", body = String,
         content_type = "text/event-stream")))]
@@ -51,7 +52,14 @@ pub(super) async fn ui_chat(
     let (name, asked) = chat.read()?;
     let input = match asked {
         Asked::Say(input) => input,
-        Asked::Decide { message_id, answers } => {
+        Asked::Decide {
+            message_id,
+            answers,
+            outputs,
+        } => {
+            if let Some(outputs) = new(&caller, outputs).await? {
+                return given(&state, &caller, (outputs, once), message_id).await;
+            }
             return decided(&state, &caller, (answers, once), message_id).await;
         }
     };
@@ -60,12 +68,19 @@ pub(super) async fn ui_chat(
         None => {
             let whither = conversation::of_name(&state, &caller, name, &[]).await?;
             let key = headers::session_key(&headers)?;
+            let registry = state.engine.registry(caller.principal.tenant);
+            let own = chat
+                .tools
+                .into_iter()
+                .filter(|tool| registry.get(tool.name()).is_none());
             let ask = Ask {
                 input,
+                tools: own.collect(),
                 instructions: chat.instructions,
                 metadata: metadata("ui", key.as_deref()),
                 // A page that was closed comes back to what is under way.
                 on_disconnect: headers::on_disconnect(&headers)?.unwrap_or(OnDisconnect::Continue),
+                ..Ask::default()
             };
             begin(&state, &caller, (whither, once), ask, true).await?
         }
@@ -97,6 +112,49 @@ fn streamed(
     })
 }
 
+/// The outputs of calls that wait for them; those of earlier calls came along.
+async fn new(caller: &Caller, outputs: Vec<Output>) -> Result<Option<Vec<Output>>, Failure> {
+    let named: Vec<CallId> = outputs.iter().filter_map(|output| output.call.parse().ok()).collect();
+    let Some(last) = named.last().copied() else {
+        return Ok(None);
+    };
+    let read = caller
+        .scope
+        .read(move |mut rows| Box::pin(async move { rows.turns_of_calls(&[last]).await }));
+    let Some((_, turn)) = read.await?.pop() else {
+        return Ok(None);
+    };
+    let Some(story) = story::read(caller, turn).await? else {
+        return Ok(None);
+    };
+    let out: Vec<String> = handed::out(&story.messages)
+        .iter()
+        .map(|call| call.id.to_string())
+        .collect();
+    let fresh: Vec<Output> = outputs
+        .into_iter()
+        .filter(|output| out.contains(&output.call))
+        .collect();
+    Ok((!fresh.is_empty()).then_some(fresh))
+}
+
+/// Gives calls their outputs; what follows goes on in the message that has them.
+async fn given(
+    state: &ApiState,
+    caller: &Caller,
+    (outputs, once): (Vec<Output>, Option<Once>),
+    message_id: Option<String>,
+) -> Result<Response, Failure> {
+    let given = handed::give(state, caller, outputs, once).await?;
+    let (session, turn) = (given.session, given.turn);
+    let read = caller
+        .scope
+        .read(move |mut rows| Box::pin(async move { rows.turn(session, turn).await }));
+    let record = read.await?.ok_or_else(|| Failure::not_found("turn"))?;
+    let told = streamed(state, caller, &record.view(), given.after, (Leash::none(), message_id));
+    Ok(once::marked(told, given.replayed))
+}
+
 /// Answers approvals; what follows goes on in the message that asked.
 async fn decided(
     state: &ApiState,
@@ -117,7 +175,7 @@ async fn decided(
     let batch = BatchRequest {
         atomic: true,
         answers: open
-            .map(|(approval, answer)| (approval.id, given(approval, answer, caller)))
+            .map(|(approval, answer)| (approval.id, decision(approval, answer, caller)))
             .collect(),
     };
     let picked = batch.answers.first().map_or(first.id, |(id, _)| *id);
@@ -171,7 +229,7 @@ async fn asked(caller: &Caller, answers: &[Answer]) -> Result<Vec<(Approval, Ans
         .collect())
 }
 
-fn given(approval: &Approval, answer: &Answer, caller: &Caller) -> AnswerRequest {
+fn decision(approval: &Approval, answer: &Answer, caller: &Caller) -> AnswerRequest {
     let choice = if answer.approved { Choice::Once } else { Choice::Deny };
     AnswerRequest {
         choice: question::offered(choice, approval),

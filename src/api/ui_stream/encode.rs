@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::api::compat::ending;
 use crate::api::compat::object::set;
 use crate::api::compat::stream::{self, Encode, Watched};
-use crate::api::compat::{ids, label, question};
+use crate::api::compat::{handed, ids, label, question};
 use crate::live::follow::Frame;
 use crate::model::approval::Approval;
 use crate::model::call::{CallStatus, ToolCall};
@@ -46,12 +46,18 @@ pub(in crate::api) struct UiStream {
     told: HashSet<CallId>,
     /// A call of the step has its result: what is said next is another step.
     ran: bool,
+    /// Calls that the page has, and gave nothing for yet.
+    handed: HashSet<CallId>,
+    /// The message goes on behind what its reader gave.
+    is_continued: bool,
 }
 
 impl UiStream {
     /// `message_id` is the id of the message that the parts belong to.
     pub(in crate::api) fn new(turn: &Turn, message_id: Option<String>) -> Self {
         Self {
+            is_continued: message_id.is_some(),
+            handed: HashSet::new(),
             message_id: message_id.unwrap_or_else(|| ids::run(turn.id).replacen("run_", "msg_", 1)),
             metadata: json!({"session_id": turn.session_id, "turn_id": turn.id}),
             step: false,
@@ -142,15 +148,18 @@ impl UiStream {
             return;
         }
         self.begin_step(out);
+        // What is not executed here, the page executes: a client's own tool, and a
+        // question, which the page puts to its user.
+        let here = !handed::is_elsewhere(call);
         part(
             out,
             &json!({"type": "tool-input-start", "toolCallId": call.id, "toolName": call.name, "dynamic": true,
-                "providerExecuted": true}),
+                "providerExecuted": here}),
         );
         part(
             out,
             &json!({"type": "tool-input-available", "toolCallId": call.id, "toolName": call.name,
-                "input": call.arguments, "dynamic": true, "providerExecuted": true}),
+                "input": call.arguments, "dynamic": true, "providerExecuted": here}),
         );
     }
 
@@ -158,14 +167,19 @@ impl UiStream {
         if label::is_hidden(&call.name) {
             return;
         }
+        self.handed.remove(&call.id);
         self.ran = true;
+        if handed::is_elsewhere(call) && call.started_at.is_some() && self.is_continued {
+            // The message has the output already: the page put it there.
+            return;
+        }
         let result = call.result.clone().unwrap_or_default();
         let told = match call.status {
             CallStatus::Succeeded => json!({"type": "tool-output-available", "toolCallId": call.id,
-                "output": result, "dynamic": true, "providerExecuted": true}),
+                "output": result, "dynamic": true, "providerExecuted": !handed::is_elsewhere(call)}),
             CallStatus::Denied => json!({"type": "tool-output-denied", "toolCallId": call.id}),
             _ => json!({"type": "tool-output-error", "toolCallId": call.id, "errorText": result, "dynamic": true,
-                "providerExecuted": true}),
+                "providerExecuted": !handed::is_elsewhere(call)}),
         };
         part(out, &told);
     }
@@ -191,10 +205,11 @@ impl UiStream {
         part(out, &json!({"type": "data-approval", "id": approval.id, "data": data}));
     }
 
+    /// Nothing goes on before the page gives the outputs of its calls.
     fn finish(&mut self, turn: &Turn, out: &mut String) -> bool {
         self.end_step(out);
         match turn.status {
-            TurnStatus::Completed => {}
+            TurnStatus::Completed | TurnStatus::Waiting => {}
             TurnStatus::Failed => part(out, &json!({"type": "error", "errorText": ending::why(turn)})),
             _ => part(out, &json!({"type": "abort"})),
         }
@@ -234,6 +249,17 @@ impl Encode for UiStream {
                 self.end_text(out);
             }
             EventBody::ToolCallProposed(data) => self.proposed(&data.tool_call, out),
+            EventBody::ToolCallStarted(data) if handed::is_elsewhere(&data.tool_call) => {
+                self.handed.insert(data.tool_call.id);
+            }
+            EventBody::QuestionAsked(data) => {
+                let id = data.question.id;
+                part(
+                    out,
+                    &json!({"type": "data-question", "id": id, "data": handed::question(&data.question)}),
+                );
+            }
+            EventBody::TurnWaiting(data) if !self.handed.is_empty() => return self.finish(&data.turn, out),
             EventBody::ToolCallCompleted(data)
             | EventBody::ToolCallDenied(data)
             | EventBody::ToolCallCancelled(data)

@@ -6,8 +6,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use crate::api::compat::handed::Output;
 use crate::api::compat::{content, headers};
 use crate::api::failure::Failure;
+use crate::model::client_tool::ClientTool;
 use crate::model::message::Part;
 
 /// A chat to go on with.
@@ -22,6 +24,9 @@ pub(super) struct UiChat {
     /// Said to the model in this turn only.
     #[serde(default)]
     pub instructions: Option<String>,
+    /// Functions that the page carries out, as in chat completions.
+    #[serde(default)]
+    pub tools: Vec<ClientTool>,
 }
 
 /// An answer to an approval.
@@ -39,6 +44,8 @@ pub(super) enum Asked {
     Decide {
         message_id: Option<String>,
         answers: Vec<Answer>,
+        /// What came of calls that the page carried out, and of earlier ones.
+        outputs: Vec<Output>,
     },
 }
 
@@ -56,6 +63,7 @@ impl UiChat {
             Some("assistant") => Asked::Decide {
                 message_id: last["id"].as_str().map(str::to_owned),
                 answers: parts.iter().filter_map(answer).collect(),
+                outputs: parts.iter().filter_map(output).collect(),
             },
             _ => {
                 return Err(Failure::field(
@@ -65,9 +73,9 @@ impl UiChat {
             }
         };
         match &asked {
-            Asked::Decide { answers, .. } if answers.is_empty() => Err(Failure::field(
+            Asked::Decide { answers, outputs, .. } if answers.is_empty() && outputs.is_empty() => Err(Failure::field(
                 "/messages",
-                "the last message is an assistant's and answers no approval",
+                "the last message is an assistant's; it answers no approval and has no output of a tool",
             )),
             _ => Ok((name.to_owned(), asked)),
         }
@@ -111,6 +119,23 @@ fn answer(part: &Value) -> Option<Answer> {
     })
 }
 
+/// Parts of tools that the page carried out and has the output of.
+fn output(part: &Value) -> Option<Output> {
+    if part["providerExecuted"] == true {
+        return None;
+    }
+    let (given, is_error) = match part["state"].as_str()? {
+        "output-available" => (&part["output"], false),
+        "output-error" => (&part["errorText"], true),
+        _ => return None,
+    };
+    Some(Output {
+        call: part["toolCallId"].as_str()?.to_owned(),
+        text: given.as_str().map_or_else(|| given.to_string(), str::to_owned),
+        is_error,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,8 +159,19 @@ mod tests {
         let expected = Asked::Decide {
             message_id: Some("m1".to_owned()),
             answers: vec![answer],
+            outputs: Vec::new(),
         };
         assert_eq!(decided.unwrap(), expected);
+        let part = |more: Value| {
+            let mut part = json!({"type": "dynamic-tool", "toolCallId": "call_1", "state": "output-available"});
+            part.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            json!([{"role": "assistant", "parts": [part]}])
+        };
+        let Asked::Decide { outputs, .. } = read(&part(json!({"output": {"a": 1}}))).unwrap() else {
+            panic!("an output of a tool is given");
+        };
+        assert_eq!((outputs[0].text.as_str(), outputs[0].is_error), ("{\"a\":1}", false));
+        assert!(read(&part(json!({"output": "x", "providerExecuted": true}))).is_err());
         for wrong in [
             json!([]),
             json!([{"role": "system"}]),

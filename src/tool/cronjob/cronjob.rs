@@ -65,6 +65,11 @@ impl Tool for Cronjob {
                 },
                 "attach_to_session": {"type": "boolean", "description": "The same as `deliver: origin`."},
                 "workdir": text("Directory inside the run's workspace that its commands begin in."),
+                "script": text("A script of the server's operator that the run begins with; you see what it printed."),
+                "no_agent": {
+                    "type": "boolean",
+                    "description": "What the script prints is the answer of the run; nobody is asked.",
+                },
                 "reason": text("With pause: why."),
             },
             "required": ["action"],

@@ -18,7 +18,7 @@ use crate::model::problem::{Problem, ProblemCode};
 use crate::model::record::TurnRecord;
 use crate::model::sampling::Sampling;
 use crate::model::session::{ApprovalMode, ApprovalPolicy, EnvironmentSpec, Metadata, ToolsetSelection};
-use crate::model::turn::{TurnApprovals, TurnOptions};
+use crate::model::turn::{RunScript, TurnApprovals, TurnOptions};
 use crate::store::jobs::NewRun;
 use crate::store::{Rows, Scope, StoreError};
 use crate::tool::{job_actions, untrusted};
@@ -239,6 +239,10 @@ async fn begun(
         tool_ceiling: job.ceiling.tools.clone(),
         key_id: job.ceiling.key,
         metadata: [(JOB_ID.to_owned(), json!(job.id))].into(),
+        script: job.task.script.clone().map(|file| RunScript {
+            file,
+            alone: job.task.no_agent,
+        }),
         ..TurnOptions::default()
     };
     let now = engine.clock().now();
@@ -338,6 +342,8 @@ fn prompt(job: &Job, context: &[(String, String)]) -> String {
     }
     if !task.prompt.is_empty() {
         parts.push(task.prompt.clone());
+    } else if let (true, Some(script)) = (task.no_agent, &task.script) {
+        parts.push(format!("Run the script {script:?}."));
     }
     parts.join("\n\n")
 }

@@ -330,7 +330,7 @@ impl Game {
                 message_id,
                 answer,
                 with_tools,
-                spent,
+                spent: Some(spent),
             });
         })
     }

@@ -80,6 +80,7 @@ fn fc_101_every_feature_that_is_told_of_works() {
         responses_work(&client, &mut told).await;
         sessions_work(&client, &mut told).await;
         others_work(&client, &mut told).await;
+        what_waits_for_a_client_works(&client, &mut told).await;
         assert_eq!(told.0, [""; 0], "told of and not tried");
         let kept = &document["features"]["runs_idempotency"];
         assert_eq!(
@@ -218,4 +219,96 @@ async fn others_work(client: &Client, told: &mut Told) {
     let parts = client.post_stream("/v1/ui/chat", &chat).await.rest().await;
     assert!(parts.iter().any(|part| part.data.contains("text-delta")));
     told.works(&["profiles", "ui_message_stream"]);
+}
+
+async fn what_waits_for_a_client_works(client: &Client, told: &mut Told) {
+    let look_up = "/tool look_up {}\n/then\n/say done";
+    let tools = json!([{"type": "function", "name": "look_up"}]);
+    let asked = client
+        .post("/v1/responses", &json!({"input": look_up, "tools": tools}))
+        .await
+        .expect(200);
+    let output = json!([{"type": "function_call_output", "call_id": asked["output"][0]["call_id"], "output": "x"}]);
+    let done = client
+        .post("/v1/responses", &json!({"input": output}))
+        .await
+        .expect(200);
+    assert_eq!(done["output"][0]["content"][0]["text"], "done");
+    told.works(&["responses_function_tools"]);
+
+    let tool = json!([{"type": "function", "function": {"name": "look_up"}}]);
+    let session = json!({"external_id": "waits", "tools": tool, "toolsets": {"enabled": ["clarify"]}});
+    client.post("/v1/sessions", &session).await.expect(201);
+    let script = format!("/tool clarify {{\"question\": \"Which?\"}}\n/then\n{look_up}");
+    let begun = client
+        .post("/v1/runs", &json!({"input": script, "session_id": "waits"}))
+        .await
+        .expect(202);
+    let run = format!("/v1/runs/{}", begun["run_id"].as_str().unwrap());
+    let mut events = client.get_stream(&format!("{run}/events")).await;
+    let asked = events.until(|frame| frame.named() == "clarify.request").await;
+    let question = asked.last().unwrap().json()["clarification_id"].clone();
+    let respond = format!("{run}/clarifications/{}/respond", question.as_str().unwrap());
+    client.post(&respond, &json!({"answer": "this"})).await.expect(200);
+    let handed = events.until(|frame| frame.named() == "tool.handed_over").await;
+    let call = handed.last().unwrap().json()["tool_call_id"].clone();
+    let results = json!({"results": [{"tool_call_id": call, "output": "x"}]});
+    client.post(&format!("{run}/tool-results"), &results).await.expect(200);
+    let rest = events.rest().await;
+    assert!(rest.iter().any(|frame| frame.data.contains("run.completed")));
+    told.works(&["run_clarifications", "run_tool_results"]);
+
+    let job = client
+        .post("/api/jobs", &json!({"schedule": "every 1d", "prompt": "/say x"}))
+        .await
+        .expect(200);
+    let path = format!("/api/jobs/{}", job["job"]["id"].as_str().unwrap());
+    assert_eq!(client.delete(&path).await.expect(200), json!({"ok": true}));
+    told.works(&["jobs_admin"]);
+}
+
+#[test]
+fn lists_of_what_there_is_serve_both_surfaces() {
+    on_both(async |mut place| {
+        let web = place.serve().await;
+        let client = web.owner().await;
+        let toolsets = client.get("/v1/toolsets").await.expect(200);
+        assert_eq!(
+            (&toolsets["object"], &toolsets["platform"]),
+            (&json!("list"), &json!("api_server"))
+        );
+        let all = toolsets["data"].as_array().unwrap();
+        let terminal = all.iter().find(|one| one["name"] == "terminal").unwrap();
+        for (field, is_right) in [
+            ("label", terminal["label"].is_string()),
+            ("description", terminal["description"].is_string()),
+            ("enabled", terminal["enabled"] == true),
+            ("configured", terminal["configured"] == true),
+            (
+                "tools",
+                terminal["tools"].as_array().unwrap().contains(&json!("terminal")),
+            ),
+        ] {
+            assert!(is_right, "{field}: {terminal}");
+        }
+        let models = client.get("/v1/models").await.expect(200);
+        let model = &models["data"][0];
+        assert_eq!(
+            (
+                &models["object"],
+                &model["object"],
+                &model["owned_by"],
+                &model["permission"]
+            ),
+            (&json!("list"), &json!("model"), &json!("hermes"), &json!([]))
+        );
+        assert_eq!(model["root"], model["id"]);
+        let refused = client.get("/v1/models/nothing").await;
+        assert_eq!(
+            (refused.status, &refused.body["error"]["code"]),
+            (404, &json!("not_found"))
+        );
+        assert_eq!(refused.body["status"], 404, "a problem and an error at once");
+        web.stop().await;
+    });
 }

@@ -3,6 +3,9 @@
 mod capabilities;
 mod chat;
 mod errors;
+mod handed;
+mod jobs;
+mod limits;
 mod responses;
 mod rows;
 mod runs;

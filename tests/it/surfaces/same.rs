@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::wire::Stream;
 use crate::harness::client::{Client, NewKey};
-use crate::harness::http::Web;
+use crate::harness::http::{Answer, Web};
 use crate::harness::on_both;
 use crate::harness::script::{guarded, mark};
 
@@ -93,6 +93,52 @@ impl Surface {
         request
     }
 
+    /// The request that decides, as a client of the surface makes it.
+    fn decides(self, client: &Client, (turn, approval): (&Value, &str), choice: &str) -> RequestBuilder {
+        let digits = turn["id"].as_str().unwrap().replace("turn_", "");
+        let approve = choice != "deny";
+        let (path, body) = match self {
+            Responses | ResponsesStream | Background => {
+                let answer = json!({"type": "mcp_approval_response", "approval_request_id": approval,
+                    "approve": approve, "hermes": {"choice": choice}});
+                ("/v1/responses".to_owned(), json!({"input": [answer]}))
+            }
+            // A page knows yes and no alone.
+            Ui if choice != "session" => {
+                let part = json!({"type": "dynamic-tool", "state": "approval-responded",
+                    "approval": {"id": approval, "approved": approve}});
+                let message = json!({"role": "assistant", "id": "m1", "parts": [part]});
+                ("/v1/ui/chat".to_owned(), json!({"id": "any", "messages": [message]}))
+            }
+            Native | NativeUi | Ui => (format!("/v1/approvals/{approval}/decision"), json!({"choice": choice})),
+            Chat | ChatStream | Runs | SessionChat | SessionChatStream => {
+                let body = json!({"choice": choice, "approval_id": approval});
+                (format!("/v1/runs/run_{digits}/approval"), body)
+            }
+        };
+        client.request(Method::POST, &path).json(&body)
+    }
+
+    /// The request whose answer is the stream of the turn.
+    async fn follows(self, client: &Client, talk: &str, text: &str) -> RequestBuilder {
+        let asks = self.asks(client, talk, text).await;
+        if self.streams() {
+            return asks;
+        }
+        let begun = Answer::of(asks.send().await.unwrap()).await.body;
+        match self {
+            Runs => client.request(
+                Method::GET,
+                &format!("/v1/runs/{}/events", begun["run_id"].as_str().unwrap()),
+            ),
+            Background => {
+                let path = format!("/v1/responses/{}?stream=true", begun["id"].as_str().unwrap());
+                client.request(Method::GET, &path)
+            }
+            other => panic!("{other:?} is followed by nobody"),
+        }
+    }
+
     fn streams(self) -> bool {
         matches!(self, NativeUi | ChatStream | ResponsesStream | SessionChatStream | Ui)
     }
@@ -117,6 +163,16 @@ impl Surface {
                 )
             }
             Ui => client.request(Method::GET, &format!("/v1/ui/chat/{talk}/stream")),
+            Background => {
+                let number = last.json()["sequence_number"].clone();
+                let path = format!("/v1/responses/resp_{digits}?stream=true&starting_after={number}");
+                client.request(Method::GET, &path)
+            }
+            Runs => {
+                let place = last.id.as_deref().unwrap();
+                client.request(Method::GET, &format!("/v1/runs/run_{digits}/events?after={place}"))
+            }
+            SessionChatStream => client.request(Method::GET, &format!("/v1/runs/run_{digits}/events")),
             ChatStream => self.asks(client, talk, text).await,
             _ => return None,
         })
@@ -207,8 +263,9 @@ async fn same(web: &Web, scenario: &str, text: &str, choice: Option<&str>, says:
                 )
                 .await;
             let asked = events.until("approval.requested").await.data["data"]["approval"]["id"].clone();
-            let path = format!("/v1/approvals/{}/decision", asked.as_str().unwrap());
-            client.post(&path, &json!({"choice": choice})).await.expect(200);
+            let decided = surface.decides(&client, (&turn, asked.as_str().unwrap()), choice);
+            let decided = Answer::of(decided.send().await.unwrap()).await;
+            assert_eq!(decided.status, 200, "{surface:?} {scenario}: {}", decided.body);
         }
         let left = left(web, &client, &turn, false).await;
         let answer = tokio::time::timeout(crate::harness::PATIENCE, answer)
@@ -285,10 +342,11 @@ fn who_left_finds_the_turn_again_on_every_surface_that_streams() {
         let web = place.serve().await;
         let text = "/say begun\n/tokens 300 600";
         let mut first: Option<Left> = None;
-        for surface in ALL.into_iter().filter(|surface| surface.streams()) {
+        let followed = |surface: &Surface| surface.streams() || [Runs, Background].contains(surface);
+        for surface in ALL.into_iter().filter(followed) {
             let client = user(&web, surface, "resume").await;
             let talk = talk(surface, "resume");
-            let mut stream = Stream::open(surface.asks(&client, &talk, text).await).await;
+            let mut stream = Stream::open(surface.follows(&client, &talk, text).await).await;
             let seen = stream
                 .until(|frame| frame.data.contains("begun") && frame.data.contains("delta"))
                 .await;

@@ -12,7 +12,7 @@ use super::request::{ResponseRequest, Wanted};
 use crate::api::caller::Caller;
 use crate::api::compat::begin::{Begun, begin, replay};
 use crate::api::compat::ids::ResponseId;
-use crate::api::compat::{chain, conversation, headers, story};
+use crate::api::compat::{chain, conversation, handed, headers, story};
 use crate::api::failure::Failure;
 use crate::api::leash::Leash;
 use crate::api::once;
@@ -36,6 +36,11 @@ pub(super) fn routes() -> Surface {
 /// answer that is not streamed ends with it. It is answered by a response with
 /// `mcp_approval_response`, which then is what follows, or at
 /// `/v1/approvals/{id}/decision`.
+///
+/// Functions in `tools` are the client's to carry out: a response ends with their
+/// items `function_call`, and so it does with a question of the model, a call of
+/// `clarify`. A response with `function_call_output` for each of them is what
+/// follows. A function with the name of a tool of the server is the server's.
 #[utoipa::path(post, path = "/v1/responses", tag = "responses", request_body = ResponseRequest,
     responses((status = 200, description = "The response, or its events.",
         content((Value = "application/json"), (String = "text/event-stream")))))]
@@ -49,7 +54,17 @@ pub(super) async fn create_response(
     state.takes_work()?;
     let (request, once): (ResponseRequest, _) = payload.loose_once(&caller.principal).await?;
     let wanted = request.read(&headers)?;
-    let made = if wanted.answers.is_empty() {
+    let made = if !wanted.outputs.is_empty() {
+        let given = handed::give(&state, &caller, wanted.outputs.clone(), once).await?;
+        Made {
+            id: ResponseId {
+                turn: given.turn,
+                after: given.after,
+            },
+            leash: Leash::none(),
+            replayed: given.replayed,
+        }
+    } else if wanted.answers.is_empty() {
         let begun = begun(&state, &caller, &wanted, once).await?;
         Made {
             id: ResponseId {
@@ -84,7 +99,10 @@ async fn begun(state: &ApiState, caller: &Caller, wanted: &Wanted, once: Option<
     }
     let (whither, carried) = whither(state, caller, wanted).await?;
     let held = wanted.stream && !wanted.background;
-    begin(state, caller, (whither, once), wanted.ask(carried), held).await
+    let mut ask = wanted.ask(carried);
+    let registry = state.engine.registry(caller.principal.tenant);
+    ask.tools.retain(|tool| registry.get(tool.name()).is_none());
+    begin(state, caller, (whither, once), ask, held).await
 }
 
 /// Where it goes, and the instructions that come along.

@@ -6,12 +6,14 @@ use serde_json::{Value, json};
 use crate::api::compat::ending::{self, why};
 use crate::api::compat::ids::{self, ResponseId};
 use crate::api::compat::object::{set, set_in};
-use crate::api::compat::{label, question};
+use crate::api::compat::{handed, label, question};
 use crate::model::approval::{Approval, ApprovalStatus};
 use crate::model::call::{CallStatus, ToolCall};
+use crate::model::client_tool::ClientTool;
 use crate::model::event::EventBody;
-use crate::model::id::MessageId;
+use crate::model::id::{CallId, MessageId};
 use crate::model::message::{FinishReason, Message, Role, text_of};
+use crate::model::sampling::ToolChoice;
 use crate::model::turn::{StopReason, Turn, TurnStatus};
 
 /// An event of a stream before it has its number.
@@ -30,6 +32,8 @@ pub(super) struct Fold {
     open: Option<Open>,
     cut: bool,
     pending: Vec<Value>,
+    /// Calls that the client has, and gave nothing for yet.
+    handed: Vec<CallId>,
 }
 
 impl Fold {
@@ -42,6 +46,7 @@ impl Fold {
             open: None,
             cut: false,
             pending: Vec::new(),
+            handed: Vec::new(),
         }
     }
 
@@ -101,6 +106,13 @@ impl Fold {
             EventBody::TurnResumed(_) | EventBody::ModelRetrying(_) => self.void(told),
             EventBody::ToolCallProposed(data) if !label::is_hidden(&data.tool_call.name) => {
                 self.proposed(&data.tool_call, told);
+            }
+            EventBody::ToolCallStarted(data) if handed::is_elsewhere(&data.tool_call) => {
+                self.handed_over(&data.tool_call, told);
+            }
+            EventBody::TurnWaiting(data) if !self.handed.is_empty() => {
+                self.hands_over(&data.turn, told);
+                return true;
             }
             EventBody::ToolCallCompleted(data)
             | EventBody::ToolCallDenied(data)
@@ -245,7 +257,41 @@ impl Fold {
         );
     }
 
+    /// The call is the client's now: there is no more to its item.
+    fn handed_over(&mut self, call: &ToolCall, told: &mut Vec<Told>) {
+        self.handed.push(call.id);
+        let id = call_item(call);
+        let Some(index) = self.output.iter().position(|item| item["id"] == id.as_str()) else {
+            return;
+        };
+        let item = function_call(call, "completed");
+        told.push((
+            "response.function_call_arguments.done",
+            json!({"item_id": id, "output_index": index, "name": call.name, "arguments": item["arguments"]}),
+        ));
+        told.push((
+            "response.output_item.done",
+            json!({"output_index": index, "item": item}),
+        ));
+        self.put(index, item);
+    }
+
+    /// Nothing goes on before the client gives the outputs of its calls, and what
+    /// then follows is another response.
+    fn hands_over(&mut self, turn: &Turn, told: &mut Vec<Told>) {
+        self.void(told);
+        set(&mut self.response, "status", json!("completed"));
+        set(&mut self.response, "usage", ending::usage(&turn.usage));
+        set_in(&mut self.response, "hermes", "status", json!("waiting_for_input"));
+        told.push(("response.completed", json!({"response": self.response()})));
+    }
+
     fn settled(&mut self, call: &ToolCall, told: &mut Vec<Told>) {
+        self.handed.retain(|own| *own != call.id);
+        if handed::is_elsewhere(call) && call.started_at.is_some() {
+            // What it came to is the client's own word, and no output of ours.
+            return;
+        }
         let id = call_item(call);
         let Some(index) = self.output.iter().position(|item| item["id"] == id.as_str()) else {
             return self.result(call, told);
@@ -405,6 +451,20 @@ fn digits(id: &str) -> &str {
     id.split_once('_').map_or(id, |(_, digits)| digits)
 }
 
+/// A tool of the client as these clients write it.
+fn tool(tool: &ClientTool) -> Value {
+    json!({"type": "function", "name": tool.name(), "description": tool.function.description,
+        "parameters": tool.parameters(), "strict": tool.function.strict})
+}
+
+fn tool_choice(turn: &Turn) -> Value {
+    match &turn.options.sampling.tool_choice {
+        None => json!("auto"),
+        Some(ToolChoice::Named(named)) => json!({"type": "function", "name": named.function.name}),
+        Some(mode) => json!(mode),
+    }
+}
+
 /// The fields of a response that do not change with what happens.
 pub(super) fn constant(id: ResponseId, turn: &Turn, session: &str, asked: &Value, configured: &str) -> Value {
     let said = |name: &str| asked.get(name).cloned().unwrap_or(Value::Null);
@@ -431,8 +491,8 @@ pub(super) fn constant(id: ResponseId, turn: &Turn, session: &str, asked: &Value
         "store": said("store") != false,
         "temperature": null,
         "text": {"format": {"type": "text"}},
-        "tool_choice": "auto",
-        "tools": [],
+        "tool_choice": tool_choice(turn),
+        "tools": turn.options.tools.iter().map(tool).collect::<Vec<_>>(),
         "top_p": null,
         "truncation": "disabled",
         "usage": null,

@@ -5,6 +5,7 @@
 mod answers;
 mod create;
 mod fold;
+mod functions;
 mod numbers;
 mod read;
 mod request;

@@ -202,10 +202,9 @@ impl Seen {
     /// The response as it is now.
     pub(super) async fn response(&self, caller: &Caller) -> Result<Value, Failure> {
         let mut fold = self.fold();
-        for event in self.log(caller, i64::MAX).await? {
-            fold.take(&event.body, &mut Vec::new());
-        }
-        if self.story.turn.status == TurnStatus::Waiting {
+        let log = self.log(caller, i64::MAX).await?;
+        let over = log.iter().any(|event| fold.take(&event.body, &mut Vec::new()));
+        if !over && self.story.turn.status == TurnStatus::Waiting {
             fold.rests();
         }
         Ok(fold.response())
@@ -225,15 +224,18 @@ impl Seen {
         let from = if from.seq < beginning.seq { beginning } else { from };
         let from = streams::within(from, self.story.session.head_seq)
             .map_err(|_| Failure::field("starting_after", "no event of the response has this number"))?;
+        let turn = &self.story.turn;
+        let mut over = turn.status.is_terminal() && turn.last_seq.is_some_and(|last| last <= from.seq);
         let encoder = match after {
             None => ResponseStream::new(self.fold(), beginning),
             Some(after) => {
                 let past = self.log(caller, from.seq).await?;
+                let mut fold = self.fold();
+                over |= past.iter().any(|event| fold.take(&event.body, &mut Vec::new()));
                 ResponseStream::behind(self.fold(), beginning, after, past)
             }
         };
-        let turn = &self.story.turn;
-        if turn.status.is_terminal() && turn.last_seq.is_some_and(|last| last <= from.seq) {
+        if over {
             return Ok(encoder.at_end());
         }
         let watched = (self.story.session.id, Some(self.id.turn));

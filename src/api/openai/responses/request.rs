@@ -8,21 +8,27 @@ use utoipa::ToSchema;
 
 use crate::api::compat::begin::{Ask, metadata};
 use crate::api::compat::dialogue::{self, Dialogue};
+use crate::api::compat::handed::Output;
 use crate::api::compat::loose::Flag;
 use crate::api::compat::{content, headers};
 use crate::api::failure::Failure;
+use crate::model::client_tool::ClientTool;
 use crate::model::message::{Part, Role};
+use crate::model::sampling::ToolChoice;
 use crate::model::turn::OnDisconnect;
+
+use super::functions;
 
 /// What of a request its response repeats; kept in the turn's metadata.
 pub(super) const ASKED: &str = "hermes.response";
 
-/// A response to be made. What samples or offers tools is taken and ignored: the
-/// server's own agent answers.
+/// A response to be made. What samples is taken and ignored: the server's own agent
+/// answers.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct ResponseRequest {
     /// A text or items: messages, or one `mcp_approval_response` for each approval
-    /// that is answered.
+    /// that is answered, or one `function_call_output` behind everything else for
+    /// each call that the client carried out.
     #[serde(default)]
     #[schema(value_type = Object)]
     input: Value,
@@ -56,6 +62,14 @@ pub(super) struct ResponseRequest {
     #[serde(default)]
     #[schema(value_type = Object)]
     metadata: Value,
+    /// Functions that the client carries out; tools of other types are ignored.
+    #[serde(default)]
+    #[schema(value_type = Vec<Object>)]
+    tools: Value,
+    /// With `tools`: `auto`, `none`, `required` or the function to call.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    tool_choice: Value,
 }
 
 /// An answer to an approval among the items.
@@ -73,6 +87,8 @@ pub(super) struct Answer {
 pub(super) struct Wanted {
     pub said: Dialogue,
     pub answers: Vec<Answer>,
+    /// What came of calls that the client carried out.
+    pub outputs: Vec<Output>,
     pub previous: Option<String>,
     pub conversation: Option<String>,
     /// A past of its own was sent.
@@ -82,11 +98,22 @@ pub(super) struct Wanted {
     pub background: bool,
     asked: Value,
     on_disconnect: OnDisconnect,
+    tools: Vec<ClientTool>,
+    tool_choice: Option<ToolChoice>,
 }
 
 impl ResponseRequest {
     pub(super) fn read(self, headers: &HeaderMap) -> Result<Wanted, Failure> {
-        let (mut said, answers) = items(&self.input)?;
+        let Items {
+            mut said,
+            answers,
+            outputs,
+        } = items(&self.input)?;
+        let tools = functions::tools(&self.tools)?;
+        let tool_choice = match tools.is_empty() {
+            true => None,
+            false => functions::choice(&self.tool_choice)?,
+        };
         if let Some(text) = text(&self.instructions, "/instructions")? {
             said.system = Some(
                 [Some(text), said.system.take()]
@@ -122,6 +149,9 @@ impl ResponseRequest {
                 "conversation": conversation, "store": self.store.0.unwrap_or(true), "background": background}),
             said,
             answers,
+            outputs,
+            tools,
+            tool_choice,
             previous,
             conversation,
             has_history,
@@ -153,6 +183,8 @@ impl Wanted {
             instructions: self.said.system.clone().or(carried),
             metadata,
             on_disconnect: self.on_disconnect,
+            tools: self.tools.clone(),
+            tool_choice: self.tool_choice.clone(),
         }
     }
 
@@ -195,33 +227,66 @@ fn name(value: &Value) -> Result<Option<String>, Failure> {
     }
 }
 
-fn items(input: &Value) -> Result<(Dialogue, Vec<Answer>), Failure> {
+/// The items of an input.
+#[derive(Default)]
+struct Items {
+    said: Dialogue,
+    answers: Vec<Answer>,
+    outputs: Vec<Output>,
+}
+
+fn items(input: &Value) -> Result<Items, Failure> {
     let Value::Array(list) = input else {
         return match input {
             Value::Null => Err(Failure::field("/input", "send a text or a list of items")),
-            input => Ok((
-                Dialogue {
+            input => Ok(Items {
+                said: Dialogue {
                     input: content::parts(input, "/input")?,
                     ..Dialogue::default()
                 },
-                Vec::new(),
-            )),
+                ..Items::default()
+            }),
         };
     };
+    // What stands before a message is history; the server has it.
+    let last_said = list.iter().rposition(|item| as_message(item).is_some());
+    let behind = list.iter().skip(last_said.map_or(0, |place| place + 1));
+    let outputs: Vec<Output> = behind
+        .filter(|item| item["type"] == "function_call_output")
+        .map(functions::output)
+        .collect::<Result<_, _>>()?;
     let answers: Vec<Answer> = list
         .iter()
         .filter(|item| item["type"] == "mcp_approval_response")
         .map(answer)
         .collect::<Result<_, _>>()?;
     let messages: Vec<Value> = list.iter().filter_map(as_message).collect();
+    if !outputs.is_empty() && answers.is_empty() {
+        return Ok(Items {
+            outputs,
+            ..Items::default()
+        });
+    }
+    if !outputs.is_empty() {
+        return Err(Failure::field(
+            "/input",
+            "answers to approvals and outputs of calls come apart",
+        ));
+    }
     if messages.is_empty() && !answers.is_empty() {
-        return Ok((Dialogue::default(), answers));
+        return Ok(Items {
+            answers,
+            ..Items::default()
+        });
     }
     if !answers.is_empty() {
         let detail = "answers to approvals come without messages: a message decides nothing";
         return Err(Failure::field("/input", detail));
     }
-    Ok((dialogue::of_messages(&Value::Array(messages), "/input")?, answers))
+    Ok(Items {
+        said: dialogue::of_messages(&Value::Array(messages), "/input")?,
+        ..Items::default()
+    })
 }
 
 /// An item that is a message. What the server's own tools did is the server's to
@@ -286,7 +351,13 @@ mod tests {
             let wanted = read(json!({"input": input})).unwrap();
             assert_eq!(wanted.said.input, [Part::text("hi")], "{input}");
         }
-        for input in [json!(null), json!(5), json!([]), json!([{"type": "function_call"}])] {
+        for input in [
+            json!(null),
+            json!(5),
+            json!([]),
+            json!([{"type": "function_call"}]),
+            json!([{"type": "function_call_output", "output": "x"}]),
+        ] {
             assert!(read(json!({"input": input})).is_err(), "{input}");
         }
     }
@@ -305,6 +376,16 @@ mod tests {
             .collect();
         let expected = [("apr_1", "once"), ("apr_2", "deny"), ("apr_3", "session")];
         assert_eq!(choices, expected.map(|(id, choice)| (id.to_owned(), choice.to_owned())));
+    }
+
+    #[test]
+    fn outputs_behind_everything_are_given_and_those_before_a_message_are_history() {
+        let output = json!({"type": "function_call_output", "call_id": "call_1", "output": "42"});
+        let given = read(json!({"input": ["hi", {"type": "function_call", "name": "x", "call_id": "call_1"}, output]}));
+        let given = given.unwrap();
+        assert_eq!((given.outputs.len(), given.outputs[0].text.as_str()), (1, "42"));
+        let said = read(json!({"input": ["hi", output, "go on"]})).unwrap();
+        assert_eq!((said.outputs.len(), said.said.input), (0, vec![Part::text("go on")]));
     }
 
     #[test]

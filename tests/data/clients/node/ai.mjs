@@ -60,4 +60,18 @@ const leaves = await read(await send("resumed", [user("/say begun\n/tokens 300 3
 const back = await read(await transport.reconnectToStream({ chatId: "resumed" }));
 assert.ok(said(back.message).startsWith(said(leaves.message)));
 assert.deepEqual([back.message.metadata.status, back.errors], ["completed", []]);
+// A tool of the page: the stream ends with its call, its output goes on.
+const tools = [{ type: "function", function: { name: "look_up" } }];
+const lookUp = user('/tool look_up {"order": "7"}\n/then\n/say sent');
+const stream = await transport.sendMessages({
+  chatId: "own-tool", messages: [lookUp], trigger: "submit-message", messageId: undefined, abortSignal: undefined,
+  body: { tools },
+});
+const called = await read(stream);
+const own = structuredClone(called.message);
+const call = own.parts.find((one) => one.type === "dynamic-tool");
+assert.deepEqual([call.toolName, call.state, call.providerExecuted ?? false], ["look_up", "input-available", false]);
+Object.assign(call, { state: "output-available", output: "yesterday" });
+const told = await read(await send("own-tool", [lookUp, own]), own);
+assert.deepEqual([said(told.message), told.errors], ["sent", []]);
 console.log("all of it works");

@@ -87,4 +87,18 @@ for (const approve of [true, false]) {
   });
   assert.equal(after.output_text, "after");
 }
+// A function of the client: its call ends the response, its output goes on.
+const tools = [{ type: "function", name: "look_up", strict: false, parameters: { type: "object", properties: {} } }];
+const lookUp = '/tool look_up {"order": "7"}\n/then\n/say sent';
+const called = await client.responses.create({ model, input: lookUp, tools });
+const call = called.output.at(-1);
+assert.deepEqual([call.type, call.name, JSON.parse(call.arguments)], ["function_call", "look_up", { order: "7" }]);
+const result = { type: "function_call_output", call_id: call.call_id, output: "yesterday" };
+const told = await client.responses.create({ model, input: [result], previous_response_id: called.id });
+assert.equal(told.output_text, "sent");
+const streamed = await client.responses.stream({ model, input: lookUp, tools }).finalResponse();
+const whole2 = [{ role: "user", content: lookUp }, ...streamed.output];
+const output2 = { type: "function_call_output", call_id: streamed.output.at(-1).call_id, output: "today" };
+const last = client.responses.stream({ model, input: [...whole2, output2], tools });
+assert.equal((await last.finalResponse()).output_text, "sent");
 console.log("all of it works");

@@ -141,6 +141,22 @@ def approvals(approve):
     assert after.output[0].type == "function_call_output"
 
 
+def functions(stream):
+    """A function of ours: its call ends the response, its output goes on."""
+    tools = [{"type": "function", "name": "look_up", "strict": False, "parameters": {"type": "object", "properties": {}}}]
+    body = {"model": "any", "input": '/tool look_up {"order": "7"}\n/then\n/say sent', "tools": tools}
+    if stream:
+        with client.responses.stream(**body) as events:
+            called = events.get_final_response()
+    else:
+        called = client.responses.create(**body)
+    call = called.output[-1]
+    assert (call.type, call.name, call.arguments) == ("function_call", "look_up", '{"order":"7"}'), call
+    output = {"type": "function_call_output", "call_id": call.call_id, "output": "yesterday"}
+    after = client.responses.create(model="any", previous_response_id=called.id, input=[output])
+    assert after.output_text == "sent", after
+
+
 chat()
 chat_stream()
 for choice in ("once", "deny"):
@@ -151,4 +167,6 @@ responses_stream()
 background()
 for approve in (True, False):
     approvals(approve)
+for stream in (False, True):
+    functions(stream)
 print("all of it works")
