@@ -109,11 +109,16 @@ impl Change {
         results.iter().any(|(_, done)| done.writes.jobs.is_some())
     }
 
-    /// Whether calls may be judged or start because of it.
-    fn judges_calls(&self) -> bool {
+    /// Whether calls may be judged or start because of it: behind the last result of
+    /// a batch only the model is next.
+    fn judges_calls(&self, state: &State) -> bool {
         match self {
             Self::Answer(answer) => !answer.answer.calls.is_empty(),
-            Self::Results(_) => true,
+            Self::Results(results) => {
+                let mut open = state.calls.iter().filter(|call| !call.status.is_settled());
+                // A result of a call that does not run counts for nothing.
+                open.any(|call| call.status != CallStatus::Running || results.iter().all(|(id, _)| *id != call.call_id))
+            }
             Self::Kept(_) | Self::Retrying { .. } | Self::End { .. } => false,
         }
     }
@@ -219,6 +224,11 @@ impl Owned {
     /// store is away; after `store_retry` the turn is failed instead, with the
     /// results that are there, as soon as the store is back.
     pub(super) async fn commit(&mut self, engine: &Engine, change: Change) -> Result<(), Gone> {
+        // Boxed: everything that commits holds this one.
+        Box::pin(self.committed(engine, change)).await
+    }
+
+    async fn committed(&mut self, engine: &Engine, change: Change) -> Result<(), Gone> {
         let began = tokio::time::Instant::now();
         let mut change = change;
         let (mut given_up, mut unclear) = (false, false);
@@ -319,7 +329,7 @@ impl Owned {
                         },
                         false => state,
                     };
-                    if change.judges_calls() {
+                    if change.judges_calls(&state) {
                         commit::carry_out(&mut rows, &engine, state, Some(&pen), |step| change.make(step)).await
                     } else {
                         commit::carry_out_callless(&mut rows, &engine, state, Some(&pen), |step| change.make(step))
