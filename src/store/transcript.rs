@@ -7,6 +7,7 @@ use super::sessions::named;
 use super::slice::{self, Slice};
 use super::turns::{Standing, standing};
 use super::{Arg, Row, StoreError};
+use crate::model::call::{CallStatus, Effect};
 use crate::model::id::{CallId, MessageId, SessionId, TurnId};
 use crate::model::message::{FinishReason, Message};
 use crate::model::record::{CallRecord, MessageRecord};
@@ -23,7 +24,14 @@ impl Rows<'_> {
                 order by position desc limit 1)
             order by position";
         let rows = self.conn.rows(SQL, &[self.tenant.into(), turn.into()]).await?;
-        rows.iter().map(call_record).collect()
+        let mut calls: Vec<CallRecord> = rows.iter().map(call_record).collect::<Result<_, _>>()?;
+        // One that runs may have calls of its own.
+        let runs = |call: &&CallRecord| call.status == CallStatus::Running && call.effect == Effect::Write;
+        let running: Vec<CallRecord> = calls.iter().filter(runs).cloned().collect();
+        for parent in &running {
+            calls.extend(self.nested_calls(parent).await?);
+        }
+        Ok(calls)
     }
 
     /// The transcript as the model sees it: messages by place, without those of
@@ -236,12 +244,18 @@ impl Rows<'_> {
                 and m.position = c.position
             where c.tenant_id = $1 and c.session_id = $2 and c.call_id in (select json_array_elements_text($3::json))";
         let rows = self.by_ids([SQLITE, POSTGRES], session, ids).await?;
+        let nested = match rows.len() < ids.len() {
+            true => self.nested_calls_by_id(session, ids).await?,
+            false => Vec::new(),
+        };
         let found = |row: &Row| {
             let parts: Option<Vec<crate::model::message::Part>> = row.opt_json("content")?;
             let result = parts.map(|parts| crate::model::message::text_of(&parts));
             Ok((call_record(row)?, result))
         };
-        rows.iter().map(found).collect()
+        let own = rows.iter().map(found);
+        let nested = nested.into_iter().map(|call| Ok((call.clone(), call.nested_result())));
+        own.chain(nested).collect()
     }
 }
 
@@ -286,6 +300,7 @@ pub(super) fn call_record(row: &Row) -> Result<CallRecord, StoreError> {
         created_at: row.timestamp("created_at")?,
         started_at: row.opt_timestamp("started_at")?,
         finished_at: row.opt_timestamp("finished_at")?,
+        nested: None,
     })
 }
 

@@ -17,6 +17,7 @@ use crate::environment::{
     Workspace,
 };
 use crate::guard::file_access::{Places, normalised};
+use crate::guard::flow;
 use crate::guard::policy::{Compiled, Policy};
 use crate::guard::standing::{ContainerGuard, DenyList, Standing, check_under};
 use crate::guard::{Backend, Finding, Judgement, Setting};
@@ -45,6 +46,8 @@ pub struct HostSettings {
     pub variables: Vec<(String, String)>,
     /// Directories of skills that every tenant sees.
     pub skills: Vec<PathBuf>,
+    /// How long programs run, and what they may.
+    pub code: config::CodeExecution,
     /// The home of the user the server runs as.
     pub home: PathBuf,
     /// Where the agent's own configuration lies.
@@ -82,6 +85,7 @@ pub struct Host {
     scanner: Arc<Scanner>,
     /// How much of a file is shown.
     pub files: config::Files,
+    pub code: config::CodeExecution,
     shared_skills: Vec<PathBuf>,
     skill_index: Index,
     /// When there are any, file tools write nowhere else.
@@ -127,6 +131,7 @@ impl Host {
             write_roots: terminal.write_safe_root.clone(),
             timeout: terminal.timeout,
             max_foreground_timeout: terminal.max_foreground_timeout,
+            code: settings.code,
             shared_skills: settings.skills,
             skill_index: Index::default(),
             home: settings.home,
@@ -174,6 +179,11 @@ impl Host {
             mounts_host: false,
         };
         check_under(command, &setting, &standing)
+    }
+
+    /// What is asked about a program of another language than the shell's.
+    pub fn judged_code(&self, code: &str) -> Option<Finding> {
+        flow::of_code(code, self.backend(), false, self.container_guard)
     }
 
     /// Has the external scanner look at a command, before it is judged.

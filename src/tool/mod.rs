@@ -6,6 +6,7 @@
 pub mod arguments;
 pub mod budget;
 mod clarify;
+mod code;
 pub mod coerce;
 pub mod command_line;
 mod cronjob;
@@ -21,6 +22,7 @@ pub mod job_actions;
 mod memory;
 pub mod memory_entries;
 pub mod name_repair;
+pub mod nested;
 pub mod output;
 pub mod park;
 pub mod processes;
@@ -208,6 +210,8 @@ pub struct Call {
     /// What is stored of the user; `None` where a tool is tried without a store.
     pub records: Option<Scope>,
     pub pen: Pen,
+    /// For a tool that calls others; a call from inside one has none.
+    pub nest: Option<nested::Nest>,
     pub cancel: CancellationToken,
     pub clock: Clock,
     pub host: Arc<Host>,

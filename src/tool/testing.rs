@@ -84,6 +84,7 @@ impl Bench {
             seen_files: self.seen_files(),
             records: None,
             pen,
+            nest: None,
             cancel: CancellationToken::new(),
             clock: self.clock.clone(),
             host: Arc::clone(&self.host),
@@ -119,6 +120,7 @@ fn settings(directory: &Path) -> HostSettings {
         variables: Vec::new(),
         files: Config::load(&Sources::default()).unwrap().files,
         skills: Vec::new(),
+        code: Config::load(&Sources::default()).unwrap().code_execution,
         home: "/home/alice".into(),
         agent_home: "/home/alice/.hermes".into(),
     }

@@ -13,6 +13,7 @@ pub mod delegation;
 pub mod engine;
 mod kin;
 mod model_call;
+mod nested;
 pub mod next;
 mod owner;
 mod policies;

@@ -27,6 +27,7 @@ mod questions;
 mod search;
 mod session_list;
 mod sessions;
+mod skills;
 mod stream_filter;
 mod stream_tokens;
 mod streams;
@@ -65,6 +66,7 @@ pub(super) fn routes() -> Surface {
         .merge(audit::routes())
         .merge(tools::routes())
         .merge(toolsets::routes())
+        .merge(skills::routes())
         .merge(models::routes())
         .merge(guard::routes())
         .merge(policies::routes())

@@ -149,11 +149,15 @@ async fn toolset_views(state: &ApiState, caller: &Caller) -> Vec<ToolsetView> {
 
 impl From<&SessionTools> for OfferedTools {
     fn from(tools: &SessionTools) -> Self {
-        let offered = tools.offered().iter().map(|tool| OfferedTool {
-            name: tool.name().to_owned(),
-            toolset: tool.toolset().to_owned(),
-            description: tool.description().to_owned(),
-            parameters: tool.schema().clone(),
+        let names = tools.names();
+        let offered = tools.offered().iter().map(|tool| {
+            let (description, parameters) = tool.told(&names);
+            OfferedTool {
+                name: tool.name().to_owned(),
+                toolset: tool.toolset().to_owned(),
+                description,
+                parameters,
+            }
         });
         let brought = tools.clients().iter().map(|tool| OfferedTool {
             name: tool.name().to_owned(),

@@ -152,12 +152,20 @@ impl Entry {
     /// The OpenAI function tool, as of the tools that are offered beside it.
     /// Where the tool cannot say it, it stands as it was registered.
     pub fn definition(&self, offered: &[&str]) -> Value {
+        let (description, parameters) = self.told(offered);
+        json!({"type": "function",
+            "function": {"name": self.name, "description": description, "parameters": parameters}})
+    }
+
+    /// What the model is told of it: the description, and the schema of the
+    /// arguments.
+    pub fn told(&self, offered: &[&str]) -> (String, Value) {
         let made = catch_unwind(AssertUnwindSafe(|| self.worded(offered)));
         let worded = made.unwrap_or_else(|_| {
             tracing::warn!(tool = self.name, "the description by the offered tools failed");
             None
         });
-        let (description, parameters) = match worded {
+        match worded {
             Some(worded) => {
                 let parameters = worded.parameters.map(sanity::sanitised);
                 (
@@ -166,8 +174,6 @@ impl Entry {
                 )
             }
             None => (self.description.clone(), self.schema.clone()),
-        };
-        json!({"type": "function",
-            "function": {"name": self.name, "description": description, "parameters": parameters}})
+        }
     }
 }

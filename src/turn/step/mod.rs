@@ -14,6 +14,7 @@ mod delegate;
 mod edit;
 mod finish;
 mod gate;
+mod nested;
 mod park;
 mod recover;
 mod results;
@@ -28,6 +29,7 @@ pub use answer::AnswerIn;
 pub use decide::DecisionIn;
 pub use edit::Edit;
 pub use finish::Partial;
+pub use nested::NestedIn;
 pub use park::ClientResult;
 pub use review::ReviewIn;
 
