@@ -11,7 +11,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::base::Clock;
 use crate::config::{Config, Mode, OnAsk, OnExpiry, Recovery};
-use crate::environment::ScannerSettings;
+use crate::environment::{PROGRAM_OF_SCANNER, ScannerSettings};
+use crate::fetch::release::Release;
 use crate::guard;
 use crate::live::hub::Hub;
 use crate::model::approval;
@@ -21,6 +22,7 @@ use crate::model::session::ApprovalMode;
 use crate::provider::retry::Policy;
 use crate::provider::{Demo, Provider, openai};
 use crate::schedule;
+use crate::schedule::scanner::Installing;
 use crate::store::node::Node;
 use crate::store::{Probe, Store, StoreError, StoreOptions, Target, process, tenants};
 use crate::tool::registry::live::Live;
@@ -57,6 +59,8 @@ pub enum StartError {
          keep one tenant"
     )]
     Unconfined(i64),
+    #[error("`security.tirith_url`: {0}")]
+    Scanner(String),
     #[error("`custom_toolsets.{0}`: a toolset of this name is part of the server; choose another name")]
     ToolsetTaken(String),
     #[error(
@@ -107,6 +111,10 @@ impl App {
         // The first command that somebody sends waits for no table.
         tasks.spawn_blocking(guard::prepare);
         schedule::start(&engine, node.id(), registration, spans, &tasks, &stop);
+        if let Some(installing) = installing(config, &around)? {
+            let scanner = Arc::clone(engine.host().scanner());
+            tasks.spawn(schedule::scanner::keep(installing, scanner, stop.clone()));
+        }
         Ok(Self {
             engine,
             tenant,
@@ -205,6 +213,7 @@ pub async fn open_host(config: &Config, around: &Surroundings) -> Result<Host, H
             timeout: config.security.tirith_timeout,
             fail_open: config.security.tirith_fail_open,
             variables: around.environment.clone(),
+            fallback: installs(config).then(|| scanner_directory(config).join(PROGRAM_OF_SCANNER)),
         },
         variables: around.environment.clone(),
         skills: config.skills.external_dirs.clone(),
@@ -213,6 +222,35 @@ pub async fn open_host(config: &Config, around: &Surroundings) -> Result<Host, H
         home,
     })
     .await
+}
+
+/// The scanner is fetched where it is not installed; a path that was set is never
+/// replaced by another.
+fn installs(config: &Config) -> bool {
+    let security = &config.security;
+    security.tirith_enabled && security.tirith_auto_install && security.tirith_path == PROGRAM_OF_SCANNER
+}
+
+fn scanner_directory(config: &Config) -> PathBuf {
+    config.server.data_dir.join("bin")
+}
+
+fn installing(config: &Config, around: &Surroundings) -> Result<Option<Installing>, StartError> {
+    if !installs(config) {
+        return Ok(None);
+    }
+    let security = &config.security;
+    let Some(url) = security.tirith_url.clone() else {
+        return Ok(None);
+    };
+    let release = Release::at(url, security.tirith_pin);
+    Ok(Some(Installing {
+        release: release.map_err(|error| StartError::Scanner(error.to_string()))?,
+        cosign: security.tirith_cosign,
+        directory: scanner_directory(config),
+        variables: around.environment.clone(),
+        clock: around.clock.clone(),
+    }))
 }
 
 /// Unconfined commands and a second tenant exclude each other.

@@ -4,6 +4,8 @@
 
 use http::HeaderMap;
 use http::header::ACCEPT;
+use serde::Deserialize;
+use utoipa::ToSchema;
 
 use crate::model::problem::ProblemCode;
 
@@ -13,14 +15,37 @@ use super::failure::Failure;
 pub(super) enum Wanted {
     Json,
     Stream,
+    /// The same events as parts of a UI message.
+    Ui,
     /// What the model says, while it says it.
     Text,
 }
 
+/// How a stream of events is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Protocol {
+    Native,
+    /// As the AI SDK reads it.
+    Ui,
+}
+
+/// The parameter of `text/event-stream` that stands for [`Protocol::Ui`].
+const UI: &str = "protocol=ui-message-stream";
+
 impl Wanted {
     /// Whether the answer lasts as long as the turn.
     pub(super) fn follows(self) -> bool {
-        matches!(self, Self::Stream | Self::Text)
+        matches!(self, Self::Stream | Self::Ui | Self::Text)
+    }
+
+    /// The same in the protocol that the query names, which is stronger.
+    pub(super) fn in_protocol(self, named: Option<Protocol>) -> Self {
+        match (named, self) {
+            (Some(Protocol::Ui), Self::Stream | Self::Json) => Self::Ui,
+            (Some(Protocol::Native), Self::Ui) => Self::Stream,
+            (_, wanted) => wanted,
+        }
     }
 }
 
@@ -46,6 +71,7 @@ pub(super) fn wanted(headers: &HeaderMap) -> Result<Wanted, Failure> {
 fn range(text: &str) -> Option<(Wanted, f32)> {
     let mut parts = text.split(';').map(str::trim);
     let wanted = match parts.next()?.to_ascii_lowercase().as_str() {
+        "text/event-stream" if text.to_ascii_lowercase().contains(UI) => Wanted::Ui,
         "text/event-stream" => Wanted::Stream,
         "text/plain" => Wanted::Text,
         "application/json" | "application/*" | "*/*" => Wanted::Json,
@@ -97,6 +123,15 @@ mod tests {
         ] {
             assert_eq!(chosen(accept), Some(Wanted::Text), "{accept}");
         }
+    }
+
+    #[test]
+    fn parts_of_a_ui_message_are_for_those_who_name_their_protocol() {
+        let accept = "application/json;q=0.1, text/event-stream; protocol=ui-message-stream";
+        assert_eq!(chosen(accept), Some(Wanted::Ui));
+        assert_eq!(Wanted::Json.in_protocol(Some(Protocol::Ui)), Wanted::Ui);
+        assert_eq!(Wanted::Ui.in_protocol(Some(Protocol::Native)), Wanted::Stream);
+        assert_eq!(Wanted::Text.in_protocol(Some(Protocol::Ui)), Wanted::Text);
     }
 
     #[test]

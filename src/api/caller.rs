@@ -19,6 +19,7 @@ use super::auth::api_key;
 use super::auth::jwt::TokenError;
 use super::conditions;
 use super::failure::Failure;
+use super::profiles;
 use super::rate;
 use super::refusals;
 use super::state::ApiState;
@@ -93,9 +94,26 @@ impl FromRequestParts<ApiState> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Failure> {
         let (principal, until) = principal(state, bearer(&parts.headers)?).await?;
+        profiles::check(state, &parts.extensions, &principal).await?;
         let caller = Self::recognised(state, principal, until)?;
         rate::count(state, parts, &caller.principal, &caller.scope).await?;
         Ok(caller)
+    }
+}
+
+/// A caller, where a credential is shown at all; a wrong one is refused.
+pub struct MaybeCaller(pub Option<Caller>);
+
+impl FromRequestParts<ApiState> for MaybeCaller {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Failure> {
+        if !parts.headers.contains_key(AUTHORIZATION) {
+            return Ok(Self(None));
+        }
+        Caller::from_request_parts(parts, state)
+            .await
+            .map(|caller| Self(Some(caller)))
     }
 }
 

@@ -11,13 +11,14 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 
 use crate::model::problem::{Problem, ProblemCode};
 use crate::store::StoreError;
 use crate::turn::requests::EngineError;
 
+use super::compat::envelope::Envelope;
 use super::{conditions, request_id};
 
 /// Boxed, so that results of handlers stay small.
@@ -28,6 +29,8 @@ pub struct Failure(Box<Inner>);
 struct Inner {
     problem: Problem,
     cause: Option<Arc<dyn Error + Send + Sync>>,
+    /// The code that drop-in surfaces know it by, where it is not the problem's.
+    known_as: Option<&'static str>,
 }
 
 /// Seconds until a refused request may come again, where time heals. A peer or
@@ -98,6 +101,17 @@ impl Failure {
         self
     }
 
+    /// The same, with the code that clients of a drop-in surface look for.
+    pub fn known_as(mut self, code: &'static str) -> Self {
+        self.0.known_as = Some(code);
+        self
+    }
+
+    #[cfg(test)]
+    pub(super) fn wire_code(&self) -> Option<&'static str> {
+        self.0.known_as
+    }
+
     pub fn problem(&self) -> &Problem {
         &self.0.problem
     }
@@ -120,7 +134,11 @@ impl Failure {
 
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
-        Self(Box::new(Inner { problem, cause: None }))
+        Self(Box::new(Inner {
+            problem,
+            cause: None,
+            known_as: None,
+        }))
     }
 }
 
@@ -183,9 +201,11 @@ impl IntoResponse for Failure {
     }
 }
 
-/// The native surface's layer: failures become `application/problem+json`.
+/// Failures become `application/problem+json`, or what the clients of the path's
+/// surface read.
 pub async fn as_problem(request: Request, next: Next) -> Response {
     let request_id = request_id::of(request.extensions());
+    let envelope = Envelope::of(request.uri().path());
     let mut response = next.run(request).await;
     let Some(failure) = response.extensions_mut().remove::<Failure>() else {
         return response;
@@ -194,10 +214,11 @@ pub async fn as_problem(request: Request, next: Next) -> Response {
     let mut problem = failure.0.problem;
     problem.request_id = Some(request_id);
     // A problem is made of texts and JSON values and always serialises.
-    let body = serde_json::to_vec(&problem).unwrap_or_default();
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    let body = serde_json::to_vec(&envelope.body(&problem, failure.0.known_as)).unwrap_or_default();
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(envelope.kind()));
+    // Of the empty body that the route gave.
+    headers.remove(CONTENT_LENGTH);
     *response.body_mut() = Body::from(body);
     response
 }

@@ -17,32 +17,50 @@ struct Held {
 }
 
 /// Cancels its turn when dropped, unless it was let go.
-pub(super) struct Leash(Option<Held>);
+pub(super) struct Leash {
+    held: Option<Held>,
+    /// Nobody who leaves now means the turn.
+    loose: bool,
+}
 
 impl Leash {
     /// A leash that holds nothing.
     pub(super) fn none() -> Self {
-        Self(None)
+        Self {
+            held: None,
+            loose: false,
+        }
     }
 
     pub(super) fn new(state: ApiState, scope: Scope, session: SessionId, turn: TurnId) -> Self {
-        Self(Some(Held {
-            state,
-            scope,
-            session,
-            turn,
-        }))
+        Self {
+            held: Some(Held {
+                state,
+                scope,
+                session,
+                turn,
+            }),
+            loose: false,
+        }
+    }
+
+    /// Holds the turn or not, for as long as it waits for a person: whoever is
+    /// asked may come back later.
+    pub(super) fn loosen(&mut self, loose: bool) {
+        self.loose = loose;
     }
 
     /// The answer is complete, or its end is the server's doing.
     pub(super) fn let_go(&mut self) {
-        self.0 = None;
+        self.held = None;
     }
 }
 
 impl Drop for Leash {
     fn drop(&mut self) {
-        let Some(held) = self.0.take() else { return };
+        let Some(held) = self.held.take().filter(|_| !self.loose) else {
+            return;
+        };
         // Without a runtime the process is ending and takes the turn along.
         if held.state.closing.is_cancelled() || tokio::runtime::Handle::try_current().is_err() {
             return;

@@ -7,10 +7,13 @@ pub mod auth;
 #[cfg(any(test, fuzzing))] // cargo-fuzz sets the latter
 pub mod border;
 pub mod caller;
+mod compat;
+mod compat_describe;
 mod conditions;
 mod describe;
 pub mod failure;
 mod form;
+mod hermes;
 pub mod hosts;
 mod json;
 mod leash;
@@ -18,11 +21,13 @@ mod lifetime;
 pub mod listen;
 mod native;
 pub mod once;
+mod openai;
 mod opening;
 pub mod origins;
 pub mod page;
 pub mod path;
 pub mod payload;
+mod profiles;
 pub mod query;
 pub mod rate;
 mod refusals;
@@ -32,6 +37,7 @@ mod sse;
 pub mod state;
 mod surface;
 mod text;
+mod ui_stream;
 mod viewer;
 mod wait;
 
@@ -52,10 +58,18 @@ use state::ApiState;
 
 /// The whole HTTP surface. Layers apply from the last to the first.
 pub fn router(state: ApiState) -> Router {
-    native::routes()
+    let routes = native::routes()
+        .merge(openai::routes())
+        .merge(hermes::routes())
+        .merge(ui_stream::routes())
         .into_router()
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
+        .with_state(state.clone());
+    // Around the routes, so that a path can change before one is sought.
+    Router::new()
+        .fallback_service(routes)
+        .layer(from_fn(profiles::layer))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(state.clone(), rate::layer))
         .layer(from_fn_with_state(state.clone(), origins::layer))
@@ -63,14 +77,23 @@ pub fn router(state: ApiState) -> Router {
         .layer(from_fn(failure::as_problem))
         .layer(state.origins.cors())
         .layer(from_fn(security::layer))
-        .layer(from_fn_with_state(state.clone(), request_id::layer))
+        .layer(from_fn_with_state(state, request_id::layer))
         .layer(SetSensitiveRequestHeadersLayer::new([AUTHORIZATION]))
-        .with_state(state)
 }
 
 /// The OpenAPI document of the native surface.
 pub fn document() -> utoipa::openapi::OpenApi {
     describe::complete(native::routes().document(describe::about()))
+}
+
+/// The OpenAPI document of the surface for clients of OpenAI.
+pub fn openai_document() -> utoipa::openapi::OpenApi {
+    openai::document()
+}
+
+/// The OpenAPI document of the surface for clients of the original.
+pub fn hermes_document() -> utoipa::openapi::OpenApi {
+    hermes::document()
 }
 
 async fn no_such_path() -> Failure {

@@ -17,6 +17,7 @@ use url::Url;
 
 use crate::model::problem::ProblemCode;
 
+use super::compat::headers;
 use super::failure::Failure;
 use super::state::ApiState;
 use super::{hosts, once, rate, request_id};
@@ -33,6 +34,11 @@ impl Origins {
         Self(allowed.iter().filter_map(|origin| origin.parse().ok()).collect())
     }
 
+    /// Whether pages of no other origin may call.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Answers preflights of listed origins and marks the answers to them.
     pub fn cors(&self) -> CorsLayer {
         CorsLayer::new()
@@ -47,6 +53,10 @@ impl Origins {
                 request_id::HEADER,
                 HeaderName::from_static("last-event-id"),
                 HeaderName::from_static("idempotency-key"),
+                headers::SESSION_ID,
+                headers::SESSION_KEY,
+                headers::ON_DISCONNECT,
+                headers::APPROVAL_EVENTS,
             ])
             .expose_headers([
                 LOCATION,
@@ -55,6 +65,11 @@ impl Origins {
                 RETRY_AFTER,
                 request_id::HEADER,
                 once::REPLAYED,
+                headers::SESSION_ID,
+                headers::SESSION_KEY,
+                headers::COMPLETED,
+                headers::PARTIAL,
+                headers::ERROR,
                 rate::POLICY,
                 rate::RATE,
             ])

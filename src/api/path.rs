@@ -6,6 +6,7 @@ use http::request::Parts;
 
 use crate::base::Id;
 use crate::base::id::Kind;
+use crate::base::text::without_nul;
 
 use super::failure::Failure;
 use super::state::ApiState;
@@ -37,7 +38,12 @@ impl<T: FromSegments> FromRequestParts<ApiState> for InPath<T> {
         let Ok(params) = RawPathParams::from_request_parts(parts, state).await else {
             return Err(Failure::not_found("thing"));
         };
-        let segments: Vec<&str> = params.iter().map(|(_, segment)| segment).collect();
+        // As in bodies: one of the stores cannot even compare with U+0000.
+        let texts: Vec<String> = params
+            .iter()
+            .map(|(_, segment)| without_nul(segment.to_owned()))
+            .collect();
+        let segments: Vec<&str> = texts.iter().map(String::as_str).collect();
         T::from_segments(&segments).map(Self)
     }
 }

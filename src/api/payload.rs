@@ -61,6 +61,20 @@ impl Payload {
         Ok((json::parse(&bytes)?, once))
     }
 
+    /// The body of a request of a drop-in surface, with the key under which it was
+    /// sent: whatever media type is named, and an empty body is an object without
+    /// fields.
+    pub async fn loose_once<T: DeserializeOwned>(self, principal: &Principal) -> Result<(T, Option<Once>), Failure> {
+        let (path, key) = (self.path.clone(), once::key(&self.headers)?.map(str::to_owned));
+        let bytes = self.bytes().await?;
+        let once = key.map(|key| once::once(principal, &path, &key, &bytes));
+        let read = match bytes.trim_ascii().is_empty() {
+            true => json::parse(b"{}"),
+            false => json::parse(&bytes),
+        };
+        Ok((read?, once))
+    }
+
     /// The body as it came, which is JSON Lines, with the key under which the
     /// request was sent.
     pub async fn lines_once(self, principal: &Principal) -> Result<(Bytes, Option<Once>), Failure> {

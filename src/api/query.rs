@@ -24,6 +24,27 @@ impl<T: DeserializeOwned> FromRequestParts<ApiState> for Query<T> {
     }
 }
 
+/// Parameters of a drop-in surface, whose clients send more than is asked for: the
+/// last of a name counts, and what no field is named for is ignored.
+pub struct Loose<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequestParts<ApiState> for Loose<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &ApiState) -> Result<Self, Failure> {
+        let query = without_nul(parts.uri.query().unwrap_or_default());
+        let pairs = url::form_urlencoded::parse(query.as_bytes());
+        let last: BTreeMap<String, String> = pairs.into_owned().collect();
+        let fields = last
+            .into_iter()
+            .map(|(name, value)| (name, serde_json::Value::String(value)));
+        let object = serde_json::Value::Object(fields.collect());
+        serde_json::from_value(object)
+            .map(Self)
+            .map_err(|error| Failure::field("query", error.to_string()))
+    }
+}
+
 /// Parameters with entries of the metadata among them, `metadata.KEY=VALUE` or
 /// `metadata[KEY]=VALUE`, by key.
 pub struct WithMetadata<T>(pub T, pub BTreeMap<String, String>);

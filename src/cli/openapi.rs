@@ -34,14 +34,20 @@ pub struct OpenApiArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Surface {
     Native,
+    /// For clients of the Hermes API server
+    Hermes,
+    /// For clients of OpenAI
+    Openai,
 }
 
 impl Surface {
-    const ALL: [Self; 1] = [Self::Native];
+    const ALL: [Self; 3] = [Self::Native, Self::Hermes, Self::Openai];
 
     fn file(self) -> &'static str {
         match self {
             Self::Native => "native.json",
+            Self::Hermes => "hermes.json",
+            Self::Openai => "openai.json",
         }
     }
 
@@ -49,6 +55,8 @@ impl Surface {
     fn text(self) -> Result<String, CliError> {
         let document = match self {
             Self::Native => api::document(),
+            Self::Hermes => api::hermes_document(),
+            Self::Openai => api::openai_document(),
         };
         Ok(document.to_pretty_json()? + "\n")
     }

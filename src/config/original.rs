@@ -44,12 +44,7 @@ pub(super) const DELEGATION: &[&str] = &[
 
 pub(super) const APPROVALS: &[&str] = &["destructive_slash_confirm", "gateway_timeout", "mcp_reload_confirm"];
 
-pub(super) const SECURITY: &[&str] = &[
-    "allow_private_urls",
-    "redact_secrets",
-    "tirith_auto_install",
-    "website_blocklist",
-];
+pub(super) const SECURITY: &[&str] = &["allow_private_urls", "redact_secrets", "website_blocklist"];
 
 /// Logins at model vendors, which the original keeps under our section's name.
 pub(super) const AUTH: &[&str] = &["adopt_external_logins", "codex_login_flow"];

@@ -290,6 +290,30 @@ fn the_mode_of_approvals_reads_words_and_yaml_booleans() {
 }
 
 #[test]
+fn the_scanner_is_fetched_only_where_that_is_configured() {
+    let plain = load("", &[]).unwrap().security;
+    assert!(!plain.tirith_auto_install && !plain.tirith_cosign && plain.tirith_pin.is_none());
+    assert_eq!(plain.tirith_url.unwrap().scheme(), "https");
+    let pin = "0A:".repeat(31) + "0a";
+    let text = format!("security: {{tirith_auto_install: true, tirith_url: 'https://m.test/t', tirith_pin: '{pin}'}}");
+    let set = load(&text, &[]).unwrap().security;
+    assert!(set.tirith_auto_install);
+    assert_eq!(
+        (set.tirith_pin, set.tirith_url.unwrap().as_str()),
+        (Some([10; 32]), "https://m.test/t")
+    );
+    for (key, value) in [
+        ("tirith_url", "http://m.test/t"),
+        ("tirith_url", "https://a:b@m.test/t"),
+        ("tirith_pin", "0a0a"),
+        ("tirith_pin", &"zz".repeat(32)),
+    ] {
+        let refused = refusal(&format!("security: {{{key}: '{value}'}}"), &[]);
+        assert!(refused.contains(&format!("`security.{key}`")), "{refused}");
+    }
+}
+
+#[test]
 fn the_scanners_own_variables_count() {
     let environment = [
         ("TIRITH_ENABLED", "1"),

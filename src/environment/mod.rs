@@ -5,10 +5,12 @@
 //! machine inside a sandbox. Nothing here judges a command (that is `guard`)
 //! and nothing here knows what a tool or a turn is.
 
+pub mod beneath;
 mod bubblewrap;
 mod change;
 mod command;
 pub mod contained;
+pub mod cosign;
 mod directory;
 mod exec;
 mod files;
@@ -23,6 +25,7 @@ mod run;
 mod scanner;
 mod spare;
 mod terminal;
+pub mod unpack;
 mod visible;
 mod workspace;
 
@@ -35,7 +38,7 @@ pub use directory::{Directory, Named};
 pub use exec::run_exec;
 pub use files::{Entry, EntryKind, FileError, Metadata, Parents};
 pub use local::{Limits, Local, LocalSettings};
-pub use scanner::{Scanner, ScannerSettings};
+pub use scanner::{PROGRAM as PROGRAM_OF_SCANNER, Scanner, ScannerSettings};
 pub use workspace::Workspace;
 
 /// The place a session's commands run in.

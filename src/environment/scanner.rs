@@ -14,6 +14,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
+use tokio::sync::Notify;
 
 use crate::guard::tirith::{Breaker, Ended, Scan};
 
@@ -24,6 +25,8 @@ const MOST_KEPT: usize = 4096;
 /// Variables of the server that the scanner is given, beside those of its name.
 const VARIABLES: [&str; 4] = ["PATH", "HOME", "LANG", "XDG_CONFIG_HOME"];
 const OWN_VARIABLES: &str = "TIRITH_";
+/// Its name.
+pub const PROGRAM: &str = "tirith";
 
 /// What the operator set.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +39,8 @@ pub struct ScannerSettings {
     pub fail_open: bool,
     /// The server's own variables.
     pub variables: Vec<(String, String)>,
+    /// Where one lies that was fetched, for a name that `PATH` does not have.
+    pub fallback: Option<PathBuf>,
 }
 
 type Hash = [u8; 32];
@@ -45,6 +50,7 @@ pub struct Scanner {
     settings: ScannerSettings,
     breaker: Mutex<Breaker>,
     kept: Mutex<HashMap<Hash, Scan>>,
+    missed: Notify,
 }
 
 impl Scanner {
@@ -53,6 +59,7 @@ impl Scanner {
             settings,
             breaker: Mutex::default(),
             kept: Mutex::default(),
+            missed: Notify::new(),
         }
     }
 
@@ -103,6 +110,7 @@ impl Scanner {
 
     async fn run(&self, command: &str) -> (Ended, String) {
         let Some(program) = self.program() else {
+            self.missed.notify_one();
             return (Ended::Missing, String::new());
         };
         let running = ask(&program, command, &self.settings.variables);
@@ -124,10 +132,27 @@ impl Scanner {
             return is_program(name).then(|| name.to_path_buf());
         }
         let paths = self.settings.variables.iter().find(|(variable, _)| variable == "PATH");
-        std::env::split_paths(paths.map_or("/usr/local/bin:/usr/bin:/bin", |(_, paths)| paths))
-            .map(|directory| directory.join(name))
-            .find(|path| path.is_absolute() && is_program(path))
+        let paths = paths.map_or("/usr/local/bin:/usr/bin:/bin", |(_, paths)| paths);
+        let fetched = || self.settings.fallback.clone().filter(|path| is_program(path));
+        on_path(&self.settings.program, paths).or_else(fetched)
     }
+
+    /// It is wanted and not there.
+    pub fn is_missing(&self) -> bool {
+        self.settings.enabled && self.program().is_none()
+    }
+
+    /// Returns once a command found no scanner.
+    pub async fn missed(&self) {
+        self.missed.notified().await;
+    }
+}
+
+/// The program of this name that the system would start.
+pub(super) fn on_path(name: &str, paths: &str) -> Option<PathBuf> {
+    std::env::split_paths(paths)
+        .map(|directory| directory.join(name))
+        .find(|path| path.is_absolute() && is_program(path))
 }
 
 async fn ask(program: &Path, command: &str, variables: &[(String, String)]) -> io::Result<(Ended, String)> {
@@ -195,6 +220,7 @@ mod tests {
             variables: variables
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .to_vec(),
+            fallback: None,
         };
         (Scanner::new(settings), directory)
     }

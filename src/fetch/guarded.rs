@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::{Client, redirect};
+use reqwest::{Client, ClientBuilder, redirect};
 
 use crate::guard::url::{Blocked, check_addresses, check_name, check_url};
 
@@ -21,6 +21,11 @@ const MOST_REDIRECTS: usize = 10;
 /// checked here. With `allow_private` internal networks may be asked, metadata
 /// services never.
 pub fn client(allow_private: bool) -> reqwest::Result<Client> {
+    builder(allow_private).build()
+}
+
+/// The same, for whoever has more to say about it.
+pub fn builder(allow_private: bool) -> ClientBuilder {
     let follow = move |attempt: redirect::Attempt<'_>| {
         if MOST_REDIRECTS <= attempt.previous().len() {
             return attempt.error("too many redirects");
@@ -37,7 +42,6 @@ pub fn client(allow_private: bool) -> reqwest::Result<Client> {
         .no_proxy()
         .connect_timeout(CONNECT_TIMEOUT)
         .user_agent(concat!("hermes-server/", env!("CARGO_PKG_VERSION")))
-        .build()
 }
 
 /// Why the guard refused a request, if it was the guard.

@@ -1,8 +1,11 @@
 //! Documents that the operator's configuration names by address, read whole and
-//! bounded in size and time. Addresses that a tenant, a model or a tool chose are
-//! asked through [`guarded`] alone.
+//! bounded in size and time; of a release also in what it may send on to.
+//! Addresses that a tenant, a model or a tool chose are asked through [`guarded`]
+//! alone.
 
 pub mod guarded;
+pub mod pinned;
+pub mod release;
 
 use std::time::Duration;
 

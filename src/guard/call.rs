@@ -25,6 +25,10 @@ pub(crate) struct Call {
     pub(crate) writes: Vec<Write>,
     /// Runs in a container of its own.
     pub(crate) contained: bool,
+    /// A program that nobody knows may run it, or never does.
+    pub(crate) guessed: bool,
+    /// The invocation whose words it stands among.
+    pub(crate) runner: Option<Span>,
 }
 
 #[derive(Clone, Debug)]

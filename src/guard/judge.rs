@@ -90,7 +90,12 @@ fn merged(written: Judgement, shown: Judgement, normal: &Normal) -> Judgement {
     let known: HashSet<ResolvedCommand> = all.commands.iter().cloned().collect();
     let commands = shown.commands.into_iter().map(|command| {
         let span = normal.original(command.span);
-        ResolvedCommand { span, ..command }
+        let runner = command.runner.map(|runner| normal.original(runner));
+        ResolvedCommand {
+            span,
+            runner,
+            ..command
+        }
     });
     all.commands.extend(commands.filter(|command| !known.contains(command)));
     all.redirects.extend(shown.redirects.into_iter().map(|redirect| {

@@ -32,10 +32,11 @@ pub(crate) struct Ledger {
 type ResolvedKey = (Span, u64);
 
 impl Ledger {
-    /// Inside a container of its own the floor is worth a question.
-    pub(crate) fn find(&mut self, rule: &Rule, span: Span, contained: bool) {
+    /// Inside a container of its own, or where nothing may run at all, the floor
+    /// is worth a question.
+    pub(crate) fn find(&mut self, rule: &Rule, span: Span, elsewhere: bool) {
         let (verdict, severity) = match rule.weight {
-            Weight::Floor if contained => (Verdict::Ask, Severity::Critical),
+            Weight::Floor if elsewhere => (Verdict::Ask, Severity::Critical),
             Weight::Floor => (Verdict::Deny, Severity::Critical),
             Weight::Ask(severity) => (Verdict::Ask, severity),
         };
@@ -67,8 +68,8 @@ impl Ledger {
         );
     }
 
-    pub(crate) fn fork_bomb(&mut self, span: Span, contained: bool) {
-        self.find(&super::rules::FORK_BOMB, span, contained);
+    pub(crate) fn fork_bomb(&mut self, span: Span, elsewhere: bool) {
+        self.find(&super::rules::FORK_BOMB, span, elsewhere);
     }
 
     /// Lists an invocation; its place among the commands.
@@ -88,7 +89,11 @@ impl Ledger {
                 arguments: call.args.iter().map(|arg| arg.text.clone()).collect(),
                 span: call.span,
                 runs_others: false,
+                guessed: call.guessed,
+                runner: call.runner,
             });
+        } else if let Some(known) = self.commands.get_mut(place) {
+            known.guessed &= call.guessed;
         }
         place
     }

@@ -139,6 +139,12 @@ pub struct ResolvedCommand {
     /// What it runs was resolved too and stands among the commands.
     #[serde(skip)]
     pub runs_others: bool,
+    /// Only a program that nobody knows may run it: the words can be data.
+    #[serde(skip)]
+    pub guessed: bool,
+    /// The invocation whose words it stands among.
+    #[serde(skip)]
+    pub runner: Option<Span>,
 }
 
 /// A file that a redirect names.

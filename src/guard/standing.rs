@@ -63,7 +63,12 @@ pub struct Standing<'a> {
 
 /// Judges a command by the rules and by what stands beside them.
 pub fn check_under(command: &str, setting: &Setting<'_>, standing: &Standing<'_>) -> Judgement {
-    let mut judgement = check(command, setting);
+    under(command, check(command, setting), setting, standing)
+}
+
+/// Lays what stands beside the rules over what they said of the command.
+pub fn under(command: &str, read: Judgement, setting: &Setting<'_>, standing: &Standing<'_>) -> Judgement {
+    let mut judgement = read;
     for policy in &standing.policies {
         judgement = policy.apply(command, judgement, setting);
     }

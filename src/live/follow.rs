@@ -1,13 +1,22 @@
 //! Following a session: the log from a cursor on, then live, each durable event
 //! exactly once and in order, refined by the drafts of what is in flight.
 //!
+//! Between two heartbeats nothing is asked. With one it is asked, together with all
+//! that are due, whether the log went on without being heard, which says too
+//! whether the session is still there.
+//!
 //! The bell only says "look again": subscribe first, read the log, then wait.
 //! What this process commits meanwhile lies beside the bell and need not be read.
+//! Text in flight goes out at most every few milliseconds, joined, and in any case
+//! before the event that makes it final.
 //! A follower keeps one page at most; a reader that does not read costs nothing.
 //! What the reader does not want to see moves its cursor all the same.
 
 use std::collections::VecDeque;
 use std::time::Duration;
+
+use futures::future::BoxFuture;
+use tokio::time::Instant;
 
 use super::cursor::Cursor;
 use super::drafts::Item;
@@ -20,6 +29,9 @@ use crate::store::{BellReceiver, Heard, Scope, StoreError};
 
 /// Events read at once.
 const PAGE: u32 = 100;
+/// Between two frames of text in flight: far below what anybody sees, and a burst
+/// of a hundred words is a few writes instead of a hundred.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// What to follow.
 pub struct Follow {
@@ -72,11 +84,16 @@ pub struct Follower {
     /// their count in the cursor stands still, so that a reader who wants them
     /// after all gets them whole.
     lively: bool,
+    /// Until then more text in flight waits, if `stirred` says that there is any.
+    paused_until: Option<Instant>,
+    stirred: bool,
     /// The log may hold more than was read.
     behind: bool,
     greeted: bool,
     over: bool,
     beat_at: Timestamp,
+    /// How far the log reaches, while that is asked.
+    asking: Option<BoxFuture<'static, Result<Option<i64>, StoreError>>>,
 }
 
 /// What comes next: a frame, or only the way past one that is not wanted.
@@ -112,10 +129,13 @@ impl Follow {
             seen: self.cursor.seq,
             waiting: VecDeque::new(),
             lively: self.shown.deltas && self.shown.types.pass_live(),
+            paused_until: None,
+            stirred: false,
             behind: true,
             greeted: false,
             over: false,
-            beat_at: clock.now().after(self.heartbeat),
+            beat_at: beat_after(clock.now(), self.heartbeat),
+            asking: None,
             follow: self,
             clock,
         }
@@ -143,23 +163,43 @@ impl Follower {
                     }
                 }
             }
-            if self.take_drafts() {
-                continue;
+            let paused = self.paused_until.filter(|until| Instant::now() < *until);
+            if paused.is_none() {
+                self.stirred = false;
+                if self.take_drafts() {
+                    continue;
+                }
             }
             let beat = self.clock.sleep_until(self.beat_at);
+            let pause = paused.filter(|_| self.stirred);
             tokio::select! {
                 heard = self.bell.changed_past(self.seen) => {
                     self.behind = heard == Heard::Other || !self.take_fresh();
                 }
-                () = self.drafts.changed(), if self.lively => {}
+                () = self.drafts.changed(), if self.lively && !self.stirred => self.stirred = true,
+                () = over(pause) => {}
+                head = answered(&mut self.asking), if self.asking.is_some() => {
+                    self.asking = None;
+                    // Whatever else it is, reading the log tells.
+                    self.behind = !matches!(head, Ok(Some(head_seq)) if head_seq <= self.seen);
+                }
                 () = beat => {
-                    self.behind = true;
+                    self.ask();
                     let body = EventBody::Heartbeat(HeartbeatData { at: self.clock.now() });
                     let event = self.live(None, body, None);
                     self.queue(Frame { cursor: None, event });
                 }
             }
         }
+    }
+
+    /// Asks how far the log reaches.
+    fn ask(&mut self) {
+        let (store, tenant) = (self.follow.scope.store().clone(), self.follow.scope.tenant());
+        let session = self.follow.session;
+        self.asking = Some(Box::pin(
+            async move { store.head_across_tenants(tenant, session).await },
+        ));
     }
 
     /// A frame that is there already, so that what waits together can leave
@@ -169,7 +209,7 @@ impl Follower {
             match self.waiting.pop_front()? {
                 Waiting::Passed(cursor) => self.cursor = cursor,
                 Waiting::Shown(frame) => {
-                    self.beat_at = self.clock.now().after(self.follow.heartbeat);
+                    self.beat_at = beat_after(self.clock.now(), self.follow.heartbeat);
                     self.cursor = frame.cursor.unwrap_or(self.cursor);
                     return Some(frame);
                 }
@@ -303,6 +343,13 @@ impl Follower {
             return false;
         }
         let (turn, frames) = self.drafts.frames(self.follow.turn, self.seen, self.cursor.d, None);
+        // A beginning without text holds nothing up.
+        if frames
+            .iter()
+            .any(|frame| !matches!(frame.body, EventBody::MessageStarted(_)))
+        {
+            self.paused_until = Some(Instant::now() + PAUSE);
+        }
         for frame in frames {
             let cursor = Cursor {
                 seq: self.cursor.seq,
@@ -327,6 +374,29 @@ impl Follower {
             turn_id: turn_id.or(self.follow.turn),
             at: self.clock.now(),
         }
+    }
+}
+
+/// When the next heartbeat is due: a little early rather than late, and at the
+/// same moment as those of other streams, so that many wake up as one.
+fn beat_after(now: Timestamp, heartbeat: Duration) -> Timestamp {
+    let Timestamp(latest) = now.after(heartbeat);
+    let grid = i64::try_from(heartbeat.as_millis() / 10).unwrap_or(1).max(1);
+    Timestamp(latest - latest % grid)
+}
+
+async fn answered<T>(asking: &mut Option<BoxFuture<'static, T>>) -> T {
+    match asking {
+        Some(asking) => asking.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Completes at the end of a pause; without one, never.
+async fn over(pause: Option<Instant>) {
+    match pause {
+        Some(until) => tokio::time::sleep_until(until).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -6,16 +6,17 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::id::{JobId, JobRunId, KeyId, SessionId, TurnId};
+use super::job_task::{Delivery, JobTask, TaskChanges, TaskFault};
 use super::schedule::{self, Schedule, ScheduleError};
 use super::turn::{StopReason, TurnStatus};
 use crate::base::Timestamp;
-use crate::guard::cron_prompt;
+
+/// Where the session of a run names its job, among what is free for clients.
+pub const JOB_ID: &str = "job_id";
 
 /// Of one user; each is looked at when one of them changes.
 pub const MAX_JOBS: usize = 100;
 const MAX_NAME_CHARS: usize = 200;
-const MAX_PROMPT_CHARS: usize = 20_000;
-const MAX_LIST: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -50,20 +51,6 @@ pub enum Missed {
     Skip,
 }
 
-/// What a job does.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct JobTask {
-    /// Asked of the model in each run. Empty only where skills say what to do.
-    #[schema(max_length = 20_000)]
-    pub prompt: String,
-    /// Skills that the run begins with.
-    pub skills: Vec<String>,
-    pub model: Option<String>,
-    /// Toolsets of the run; those of the server's sessions where nothing is said.
-    pub toolsets: Option<Vec<String>>,
-}
-
 /// A job as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Job {
@@ -72,6 +59,10 @@ pub struct Job {
     pub name: String,
     #[serde(flatten)]
     pub task: JobTask,
+    /// The session that it was made in, or is for: `deliver: origin` tells it
+    /// what the runs came to.
+    #[serde(default)]
+    pub origin_session_id: Option<SessionId>,
     /// As it was written.
     pub schedule: String,
     pub time_zone: String,
@@ -139,6 +130,8 @@ pub struct JobRun {
     /// Asked for by somebody, not by the schedule.
     pub triggered: bool,
     pub status: RunStatus,
+    /// What became of its answer, where the job delivers to a session.
+    pub delivery: Option<Delivery>,
     pub session_id: Option<SessionId>,
     pub turn_id: Option<TurnId>,
     pub stop_reason: Option<StopReason>,
@@ -149,16 +142,14 @@ pub struct JobRun {
 /// What is wrong with a job, by the name of the field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JobFault {
-    #[error("a job needs a prompt or a skill")]
-    NoTask,
+    #[error(transparent)]
+    Task(#[from] TaskFault),
     #[error("{0}")]
     Schedule(#[from] ScheduleError),
     #[error("the time has passed already")]
     Past,
-    #[error("the prompt is refused: it matches `{0}`")]
-    Prompt(&'static str),
-    #[error("`{0}` is too long")]
-    TooLong(&'static str),
+    #[error("`name` is too long: {MAX_NAME_CHARS} characters at most")]
+    LongName,
     #[error("`repeat` is 1 or more")]
     Repeat,
     #[error("{MAX_JOBS} jobs are there already; remove one first")]
@@ -171,10 +162,10 @@ impl JobFault {
     /// The field that it is about.
     pub fn field(&self) -> &'static str {
         match self {
-            Self::NoTask | Self::Prompt(_) => "prompt",
+            Self::Task(fault) => fault.field(),
             Self::Schedule(ScheduleError::UnknownZone(_)) => "time_zone",
             Self::Schedule(_) | Self::Past => "schedule",
-            Self::TooLong(field) => field,
+            Self::LongName => "name",
             Self::Repeat => "repeat",
             Self::TooMany | Self::Over => "",
         }
@@ -186,6 +177,7 @@ impl JobFault {
 pub struct NewJob {
     pub name: Option<String>,
     pub task: JobTask,
+    pub origin: Option<SessionId>,
     pub schedule: String,
     pub time_zone: Option<String>,
     pub missed: Missed,
@@ -197,10 +189,7 @@ pub struct NewJob {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobChanges {
     pub name: Option<String>,
-    pub prompt: Option<String>,
-    pub skills: Option<Vec<String>>,
-    pub model: Option<Option<String>>,
-    pub toolsets: Option<Option<Vec<String>>>,
+    pub task: TaskChanges,
     pub schedule: Option<String>,
     pub time_zone: Option<String>,
     pub missed: Option<Missed>,
@@ -227,6 +216,7 @@ impl Job {
             user_id: user_id.to_owned(),
             name: name.trim().to_owned(),
             task: new.task,
+            origin_session_id: new.origin,
             schedule: new.schedule.trim().to_owned(),
             time_zone: zone,
             next_run_at: plan.after(now, now),
@@ -249,30 +239,12 @@ impl Job {
     }
 
     fn checked(self) -> Result<Self, JobFault> {
-        let too_long = |text: &str, max: usize| max < text.chars().count();
-        let lists = [
-            &self.task.skills,
-            self.task.toolsets.as_ref().unwrap_or(&self.task.skills),
-        ];
-        if self.task.prompt.trim().is_empty() && self.task.skills.is_empty() {
-            return Err(JobFault::NoTask);
-        }
-        if too_long(&self.name, MAX_NAME_CHARS) {
-            return Err(JobFault::TooLong("name"));
-        }
-        if too_long(&self.task.prompt, MAX_PROMPT_CHARS) {
-            return Err(JobFault::TooLong("prompt"));
-        }
-        for (names, field) in lists.into_iter().zip(["skills", "toolsets"]) {
-            if MAX_LIST < names.len() || names.iter().any(|name| too_long(name, MAX_NAME_CHARS)) {
-                return Err(JobFault::TooLong(field));
-            }
+        self.task.check()?;
+        if MAX_NAME_CHARS < self.name.chars().count() {
+            return Err(JobFault::LongName);
         }
         if self.repeat == Some(0) {
             return Err(JobFault::Repeat);
-        }
-        if let Some(rule) = cron_prompt::scan(&self.task.prompt) {
-            return Err(JobFault::Prompt(rule));
         }
         if self.next_run_at.is_none() && self.state == JobState::Active {
             return Err(JobFault::Past);
@@ -283,10 +255,7 @@ impl Job {
     pub fn changed(mut self, changes: JobChanges, now: Timestamp) -> Result<Self, JobFault> {
         let planned = changes.schedule.is_some() || changes.time_zone.is_some();
         self.name = changes.name.unwrap_or(self.name);
-        self.task.prompt = changes.prompt.unwrap_or(self.task.prompt);
-        self.task.skills = changes.skills.unwrap_or(self.task.skills);
-        self.task.model = changes.model.unwrap_or(self.task.model);
-        self.task.toolsets = changes.toolsets.unwrap_or(self.task.toolsets);
+        self.task = self.task.changed(changes.task);
         self.missed = changes.missed.unwrap_or(self.missed);
         self.repeat = changes.repeat.unwrap_or(self.repeat);
         self.time_zone = changes.time_zone.unwrap_or(self.time_zone);

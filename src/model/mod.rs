@@ -14,6 +14,7 @@ pub mod grant;
 pub mod guardrail;
 pub mod id;
 pub mod job;
+pub mod job_task;
 pub mod lineage;
 pub mod memory;
 pub mod message;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::approval::{Approval, ApprovalStatus, Choice, Decision, Review};
+use super::approval::{Approval, Choice, Review};
 use super::audit::Audited;
 use super::background::BackgroundRecord;
 use super::budget::{BudgetGrant, SessionBudget};
@@ -347,14 +347,6 @@ pub struct NewEvent {
     pub data: serde_json::Value,
 }
 
-/// What becomes of an approval.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ApprovalUpdate {
-    pub approval_id: ApprovalId,
-    pub status: ApprovalStatus,
-    pub decision: Option<Decision>,
-}
-
 /// What becomes of a question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuestionUpdate {
@@ -397,7 +389,8 @@ pub struct Writes {
     pub new_approvals: Vec<Approval>,
     /// Written before the answers.
     pub reviews: Vec<ReviewUpdate>,
-    pub approvals: Vec<ApprovalUpdate>,
+    /// As they are settled.
+    pub approvals: Vec<Approval>,
     pub new_questions: Vec<Question>,
     pub questions: Vec<QuestionUpdate>,
     pub new_grants: Vec<Grant>,

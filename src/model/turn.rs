@@ -169,11 +169,23 @@ pub struct TurnApprovals {
     pub on_ask: Option<OnAsk>,
 }
 
+/// The script that the run of a job begins with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunScript {
+    /// A relative path inside the tenant's folder of scripts.
+    pub file: String,
+    /// What it prints is the answer; no model is asked.
+    pub alone: bool,
+}
+
 /// What a turn was created with, beside its input.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TurnOptions {
     pub on_disconnect: OnDisconnect,
     pub model: Option<String>,
+    /// Said to the model behind the session's own instructions, in this turn only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
     pub toolsets: Option<ToolsetSelection>,
     pub limits: TurnLimits,
     pub approvals: TurnApprovals,
@@ -184,6 +196,9 @@ pub struct TurnOptions {
     pub tools: Vec<ClientTool>,
     #[schema(value_type = Object)]
     pub metadata: Metadata,
+    /// In the run of a job that has a script.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<RunScript>,
     /// Tools the principal may use at most; `None` is no ceiling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_ceiling: Option<Vec<String>>,

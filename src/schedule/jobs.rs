@@ -1,4 +1,4 @@
-//! Jobs that are due. Sleeps until the next one and is woken when a job changes;
+//! Jobs that are due, and answers of their runs that have to be delivered. Sleeps until the next one and is woken when a job changes;
 //! looks once a lease for what other processes changed. Every process looks, and
 //! the lock of a job's row lets one of them begin the run.
 
@@ -24,6 +24,9 @@ pub(super) async fn run(engine: Engine, lease: Duration, stop: CancellationToken
                 Vec::new()
             }
         };
+        if let Err(error) = engine.deliver_runs().await {
+            tracing::warn!(%error, "what runs of jobs came to is not delivered yet");
+        }
         let now = engine.clock().now();
         let (due, later): (Vec<DueJob>, Vec<DueJob>) = all.into_iter().partition(|job| job.due_at <= now);
         for job in &due {

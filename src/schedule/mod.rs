@@ -1,6 +1,7 @@
 //! All that runs without a request: keeping this process's lease, taking over
 //! turns whose owner is gone, expiring approvals, purging deleted sessions,
-//! beginning runs of jobs, forgetting keys of old requests, folding old events, chaining the audit trail.
+//! beginning runs of jobs, forgetting keys of old requests, folding old events, chaining the audit trail,
+//! fetching the external scanner.
 //! Each is a loop of its own that ends with the token; none holds state that a
 //! restart would miss.
 
@@ -12,6 +13,7 @@ mod jobs;
 mod lease;
 mod processes;
 mod purge;
+pub mod scanner;
 mod takeover;
 
 use std::time::Duration;

@@ -9,7 +9,13 @@ use crate::base::Timestamp;
 use crate::model::approval::{Approval, ApprovalStatus};
 use crate::model::id::{ApprovalId, QuestionId, SessionId, TurnId};
 use crate::model::lineage::Ancestor;
-use crate::model::record::{ApprovalUpdate, ReviewUpdate};
+use crate::model::record::ReviewUpdate;
+
+pub(super) const OF_TURN: &str = "
+    select session_id, turn_id, call_id, approval_id, kind, status, batch_id, batch_index, tool, title,
+        arguments, cwd, backend, findings, choices, digest, requester, reviewer, requested_at, expires_at,
+        on_expiry, decision, review, origin_session_id, origin_turn_id
+    from approval where tenant_id = $1 and (turn_id = $2 or origin_turn_id = $2) order by approval_id";
 
 impl Rows<'_> {
     pub(super) async fn add_approval(&mut self, user: &str, approval: &Approval) -> Result<(), StoreError> {
@@ -52,16 +58,16 @@ impl Rows<'_> {
 
     /// Settles a pending approval; `Lost` when it is not pending any more. An
     /// answer that no longer fits the world is superseded after it was given.
-    pub(super) async fn settle_approval(&mut self, update: &ApprovalUpdate) -> Result<(), StoreError> {
+    pub(super) async fn settle_approval(&mut self, settled: &Approval) -> Result<(), StoreError> {
         const SQL: &str = "
             update approval set status = $3, decision = $4
             where tenant_id = $1 and approval_id = $2
                 and (status = 'pending' or ($3 = 'superseded' and status = 'allowed'))";
         let args = [
             self.tenant.into(),
-            update.approval_id.into(),
-            Arg::from(update.status.name()),
-            Arg::opt_json(update.decision.as_ref())?,
+            settled.id.into(),
+            Arg::from(settled.status.name()),
+            Arg::opt_json(settled.decision.as_ref())?,
         ];
         match self.conn.execute(SQL, &args).await? {
             0 => Err(StoreError::Lost),
@@ -135,12 +141,7 @@ impl Rows<'_> {
     /// All approvals of a turn and of work that it delegated, in the order they
     /// were asked.
     pub async fn approvals_of_turn(&mut self, turn: TurnId) -> Result<Vec<Approval>, StoreError> {
-        const SQL: &str = "
-            select session_id, turn_id, call_id, approval_id, kind, status, batch_id, batch_index, tool, title,
-                arguments, cwd, backend, findings, choices, digest, requester, reviewer, requested_at, expires_at,
-                on_expiry, decision, review, origin_session_id, origin_turn_id
-            from approval where tenant_id = $1 and (turn_id = $2 or origin_turn_id = $2) order by approval_id";
-        let rows = self.conn.rows(SQL, &[self.tenant.into(), turn.into()]).await?;
+        let rows = self.conn.rows(OF_TURN, &[self.tenant.into(), turn.into()]).await?;
         rows.iter().map(approval).collect()
     }
 

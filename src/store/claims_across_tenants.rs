@@ -9,7 +9,7 @@ use super::once::KEPT_MS;
 use super::{Arg, Row, Store, StoreError, Wall, dialect};
 use crate::base::Timestamp;
 use crate::model::background::BackgroundRecord;
-use crate::model::id::{JobId, NodeId, ProcessId, SessionId, TenantId, TurnId};
+use crate::model::id::{JobId, JobRunId, NodeId, ProcessId, SessionId, TenantId, TurnId};
 
 /// A turn that runs, as its row says, on a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +125,23 @@ impl Store {
             })
         });
         due.collect()
+    }
+
+    /// Runs of jobs that are over and whose answers are not delivered, oldest first.
+    pub async fn undelivered_across_tenants(&self, limit: u32) -> Result<Vec<(TenantId, JobRunId)>, StoreError> {
+        const SQL: &str = "
+            select r.tenant_id, r.run_id from job_run r
+            left join turn t on t.tenant_id = r.tenant_id and t.turn_id = r.turn_id
+            where r.delivery = 'pending' and coalesce(t.status, 'gone') not in ('queued', 'running', 'waiting')
+            order by r.run_id limit $1";
+        let rows = self
+            .read(Wall::Across, move |conn| {
+                Box::pin(async move { conn.rows(SQL, &[limit.into()]).await })
+            })
+            .await?;
+        rows.iter()
+            .map(|row| Ok((row.id("tenant_id")?, row.id("run_id")?)))
+            .collect()
     }
 
     /// Forgets the keys of requests that are older than a day.

@@ -6,15 +6,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sqlx::Transaction;
 use sqlx::postgres::{PgArguments, PgConnection, Postgres};
 use sqlx::query::Query;
+use sqlx::{AssertSqlSafe, SqlSafeStr};
 
 use crate::model::id::SessionId;
 
 use super::bell::Rings;
 use super::fresh::Fresh;
 use super::notices::Notice;
+use super::postgres_pool::Taken;
 use super::sqlite_link::{Reading, SqliteLink};
 use super::together::Together;
 use super::{Arg, Bell, Kind, News, Row, StoreError};
@@ -36,7 +37,8 @@ pub(super) enum Link {
     /// The one writing connection; its owner opens and ends transactions.
     SqliteWriter(Box<SqliteLink>),
     SqliteReader(Box<Reading>),
-    Postgres(Transaction<'static, Postgres>, Arc<AtomicU64>),
+    /// A transaction is open on it.
+    Postgres(Taken, Arc<AtomicU64>),
 }
 
 impl Conn {
@@ -80,6 +82,20 @@ impl Conn {
                 Ok(rows) => Ok(rows.into_iter().map(Row::Postgres).collect()),
                 Err(error) => Err(error.into()),
             },
+        };
+        self.noted(outcome)
+    }
+
+    /// As [`Conn::rows`], on Postgres, of a text that is made of statements.
+    pub(super) async fn made(&mut self, sql: String, args: &[Arg<'_>]) -> Result<Vec<Row>, StoreError> {
+        self.send().await?;
+        let outcome = match self.driver()? {
+            // Values are parameters.
+            Driver::Postgres(link) => match bound(AssertSqlSafe(sql), args).fetch_all(link).await {
+                Ok(rows) => Ok(rows.into_iter().map(Row::Postgres).collect()),
+                Err(error) => Err(error.into()),
+            },
+            Driver::Sqlite(_) => Err(StoreError::bug("a made statement on SQLite")),
         };
         self.noted(outcome)
     }
@@ -174,7 +190,7 @@ impl Conn {
             Link::SqliteReader(reading) => Driver::Sqlite(reading.link()?),
             Link::Postgres(link, trips) => {
                 trips.fetch_add(1, Ordering::Relaxed);
-                Driver::Postgres(link)
+                Driver::Postgres(link.link()?)
             }
         })
     }
@@ -200,7 +216,7 @@ enum Driver<'a> {
     Postgres(&'a mut PgConnection),
 }
 
-fn bound<'q>(sql: &'static str, args: &[Arg<'_>]) -> Query<'q, Postgres, PgArguments> {
+fn bound<'q>(sql: impl SqlSafeStr, args: &[Arg<'_>]) -> Query<'q, Postgres, PgArguments> {
     args.iter().fold(sqlx::query(sql), |query, arg| match arg {
         Arg::Text(text) => query.bind(*text),
         Arg::OptText(text) => query.bind(*text),

@@ -97,7 +97,8 @@ fn bodies(writes: &Writes, turns: Vec<TurnRecord>) -> Bodies {
         let result = result.map(|message| text_of(&message.content)).or(call.nested_result());
         bodies.calls.insert(call.call_id, (call.clone(), result));
     }
-    let approvals = writes.new_approvals.iter().cloned();
+    // What was asked and settled at once stands as it was settled.
+    let approvals = writes.new_approvals.iter().chain(&writes.approvals).cloned();
     bodies
         .approvals
         .extend(approvals.map(|approval| (approval.id, approval)));

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::policies::{BODIES, body};
 use super::scope::Rows;
 use super::sessions::named;
 use super::transcript::wire_name;
@@ -11,6 +12,14 @@ use crate::base::Timestamp;
 use crate::model::audit::{AuditAction, Audited};
 use crate::model::grant::{Grant, GrantLimits, GrantUse};
 use crate::model::id::{CallId, GrantId, SessionId};
+
+const IN_FORCE: &str = "
+    select grant_id, session_id, scope, tool, backend, keys, exact, approval_id, created_by, created_at,
+        revoked_at, uses, last_used_at, arguments, paths, max_uses, expires_at
+    from standing_grant
+    where tenant_id = $1 and revoked_at is null and (expires_at is null or $4 < expires_at)
+        and (max_uses is null or uses < max_uses) and (session_id = $2 or (session_id is null and user_id = $3))
+    order by grant_id";
 
 impl Rows<'_> {
     pub async fn add_grant(&mut self, user: &str, grant: &Grant) -> Result<(), StoreError> {
@@ -165,15 +174,23 @@ impl Rows<'_> {
         user: &str,
         at: Timestamp,
     ) -> Result<Vec<Grant>, StoreError> {
-        const SQL: &str = "
-            select grant_id, session_id, scope, tool, backend, keys, exact, approval_id, created_by, created_at,
-                revoked_at, uses, last_used_at, arguments, paths, max_uses, expires_at
-            from standing_grant
-            where tenant_id = $1 and revoked_at is null and (expires_at is null or $4 < expires_at)
-                and (max_uses is null or uses < max_uses) and (session_id = $2 or (session_id is null and user_id = $3))
-            order by grant_id";
         let args = [self.tenant.into(), session.into(), Arg::from(user), at.into()];
-        self.conn.rows(SQL, &args).await?.iter().map(grant).collect()
+        self.conn.rows(IN_FORCE, &args).await?.iter().map(grant).collect()
+    }
+
+    /// What calls are judged by: [`Rows::grants_in_force`] and
+    /// [`Rows::policy_bodies`], in one question.
+    pub async fn grants_and_policies(
+        &mut self,
+        (session, user, at): (SessionId, &str, Timestamp),
+        (first, second): (&str, &str),
+    ) -> Result<(Vec<Grant>, Vec<(String, String)>), StoreError> {
+        let grants = [self.tenant.into(), session.into(), Arg::from(user), at.into()];
+        let policies = [self.tenant.into(), Arg::from(first), Arg::from(second)];
+        let asked = [(IN_FORCE, grants.as_slice()), (BODIES, policies.as_slice())];
+        let [grants, bodies] = Box::pin(self.conn.several(asked)).await?;
+        let grants = grants.iter().map(grant).collect::<Result<_, _>>()?;
+        Ok((grants, bodies.iter().map(body).collect::<Result<_, _>>()?))
     }
 
     /// Grants, newest first, older than `before`; revoked ones too.

@@ -10,6 +10,7 @@ use super::{Arg, Row, StoreError};
 use crate::base::Timestamp;
 use crate::model::id::{JobId, JobRunId, SessionId, TurnId};
 use crate::model::job::{Job, JobCeiling, JobRun, JobState, RunStatus};
+use crate::model::job_task::Delivery;
 use crate::model::turn::TurnStatus;
 
 /// A job as its row keeps it.
@@ -31,7 +32,18 @@ pub struct NewRun {
     pub outcome: Option<RunStatus>,
     pub session_id: Option<SessionId>,
     pub turn_id: Option<TurnId>,
+    pub delivery: Option<Delivery>,
     pub at: Timestamp,
+}
+
+/// A run whose answer is still to be told to the session that its job is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undelivered {
+    pub job: Job,
+    pub session_id: Option<SessionId>,
+    pub turn_id: Option<TurnId>,
+    /// Nothing where the session of the run is gone.
+    pub status: Option<TurnStatus>,
 }
 
 impl Rows<'_> {
@@ -91,6 +103,13 @@ impl Rows<'_> {
     pub async fn lock_jobs_of(&mut self, user: &str) -> Result<Vec<Job>, StoreError> {
         const LOCK: &str = "
             update job set state = state where tenant_id = $1 and user_id = $2";
+        let args = [self.tenant.into(), Arg::from(user)];
+        self.conn.execute(LOCK, &args).await?;
+        self.jobs_of(user).await
+    }
+
+    /// All jobs of a user, in the order of their ids.
+    pub async fn jobs_of(&mut self, user: &str) -> Result<Vec<Job>, StoreError> {
         const SQL: &str = "
             select j.data, (
                     select coalesce(t.status, r.outcome) from job_run r
@@ -98,7 +117,6 @@ impl Rows<'_> {
                     where r.tenant_id = j.tenant_id and r.job_id = j.job_id order by r.run_id desc limit 1) as last
             from job j where j.tenant_id = $1 and j.user_id = $2 order by j.job_id";
         let args = [self.tenant.into(), Arg::from(user)];
-        self.conn.execute(LOCK, &args).await?;
         self.conn.rows(SQL, &args).await?.iter().map(job).collect()
     }
 
@@ -151,8 +169,8 @@ impl Rows<'_> {
     pub async fn add_job_run(&mut self, user: &str, run: &NewRun) -> Result<(), StoreError> {
         const SQL: &str = "
             insert into job_run (tenant_id, job_id, run_id, user_id, due_at, triggered, outcome, session_id, turn_id,
-                started_at)
-            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+                started_at, delivery)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
         let outcome = run.outcome.map(|outcome| match outcome {
             RunStatus::Missed => "missed",
             RunStatus::Skipped => "skipped",
@@ -169,9 +187,53 @@ impl Rows<'_> {
             run.session_id.into(),
             run.turn_id.into(),
             run.at.into(),
+            Arg::OptText(run.delivery.map(word)),
         ];
         self.conn.execute(SQL, &args).await?;
         Ok(())
+    }
+
+    /// A run that waits for its delivery, locked; `None` if it waits no more.
+    pub async fn lock_undelivered(&mut self, id: JobRunId) -> Result<Option<Undelivered>, StoreError> {
+        const LOCK: &str = "
+            update job_run set delivery = delivery
+            where tenant_id = $1 and run_id = $2 and delivery = 'pending' returning job_id, session_id, turn_id";
+        let Some(row) = self.conn.row(LOCK, &[self.tenant.into(), id.into()]).await? else {
+            return Ok(None);
+        };
+        let (session_id, turn_id) = (row.opt_id("session_id")?, row.opt_id("turn_id")?);
+        let Some(job) = self.job(row.id("job_id")?).await? else {
+            return Ok(None);
+        };
+        let turn = match (session_id, turn_id) {
+            (Some(session), Some(turn)) => self.turn(session, turn).await?,
+            _ => None,
+        };
+        Ok(Some(Undelivered {
+            job,
+            session_id,
+            turn_id,
+            status: turn.map(|turn| turn.status),
+        }))
+    }
+
+    pub async fn settle_delivery(&mut self, id: JobRunId, delivery: Delivery) -> Result<(), StoreError> {
+        const SQL: &str = "update job_run set delivery = $3 where tenant_id = $1 and run_id = $2";
+        let args = [self.tenant.into(), id.into(), Arg::from(word(delivery))];
+        self.conn.execute(SQL, &args).await?;
+        Ok(())
+    }
+
+    /// What the last completed run of a job came to: its session and its turn.
+    pub async fn last_completed_run(&mut self, id: JobId) -> Result<Option<(SessionId, TurnId)>, StoreError> {
+        const SQL: &str = "
+            select r.session_id, r.turn_id from job_run r
+            join turn t on t.tenant_id = r.tenant_id and t.turn_id = r.turn_id
+            where r.tenant_id = $1 and r.job_id = $2 and t.status = 'completed'
+            order by r.run_id desc limit 1";
+        let row = self.conn.row(SQL, &[self.tenant.into(), id.into()]).await?;
+        row.map(|row| Ok((row.id("session_id")?, row.id("turn_id")?)))
+            .transpose()
     }
 
     /// Whether a run of the job has a turn that is not over.
@@ -192,12 +254,21 @@ impl Rows<'_> {
     ) -> Result<Vec<JobRun>, StoreError> {
         const SQL: &str = "
             select r.run_id, r.job_id, r.due_at, r.triggered, r.outcome, r.session_id, r.turn_id, r.started_at,
-                t.status, t.stop_reason, t.finished_at
+                r.delivery, t.status, t.stop_reason, t.finished_at
             from job_run r left join turn t on t.tenant_id = r.tenant_id and t.turn_id = r.turn_id
             where r.tenant_id = $1 and r.job_id = $2 and r.run_id < coalesce($3, 'jrun_~')
             order by r.run_id desc limit $4";
         let args = [self.tenant.into(), id.into(), before.into(), limit.into()];
         self.conn.rows(SQL, &args).await?.iter().map(run).collect()
+    }
+}
+
+fn word(delivery: Delivery) -> &'static str {
+    match delivery {
+        Delivery::Pending => "pending",
+        Delivery::Delivered => "delivered",
+        Delivery::Silent => "silent",
+        Delivery::Failed => "failed",
     }
 }
 
@@ -239,6 +310,7 @@ fn run(row: &Row) -> Result<JobRun, StoreError> {
         triggered: row.int("triggered")? != 0,
         // The session of the run is gone: so it is over.
         status: known.map_or(Ok(RunStatus::Completed), |known| status(&known))?,
+        delivery: row.opt_text("delivery")?.map(|name| named(&name)).transpose()?,
         session_id: row.opt_id("session_id")?,
         turn_id: row.opt_id("turn_id")?,
         stop_reason: row.opt_text("stop_reason")?.map(|name| named(&name)).transpose()?,

@@ -22,6 +22,7 @@ mod error;
 mod events;
 mod fresh;
 mod grants;
+mod heads_across_tenants;
 mod inbox;
 mod job;
 pub mod jobs;
@@ -33,8 +34,10 @@ pub mod node;
 mod notices;
 pub mod once;
 mod open;
+mod overview;
 mod policies;
 mod postgres;
+mod postgres_pool;
 mod probe;
 pub mod process;
 pub mod questions;
@@ -48,10 +51,12 @@ mod scope;
 pub mod search;
 mod session_list;
 pub mod sessions;
+mod several;
 mod slice;
 mod sqlite;
 mod sqlite_link;
 mod sqlite_writer;
+mod story;
 pub mod tenants;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -81,12 +86,14 @@ pub use error::{Cause, StoreError};
 pub use fresh::{Fresh, FreshEvent};
 pub use notices::{Change, Missed, Notice, NoticeReceiver, Notices};
 pub use once::{Earlier, Once};
+pub use overview::{Overview, OverviewFilter};
 pub use probe::{Fate, Probe};
 pub use reach::{Reached, reach};
 pub use row::{Arg, Row};
 pub use scope::{Rows, Scope};
 pub use session_list::{Archived, SessionFilter};
 pub use slice::Slice;
+pub use story::Story;
 pub use turns::{Fence, Standing};
 
 /// Where the rows live.
@@ -128,6 +135,7 @@ struct Inner {
     clock: Clock,
     hooks: job::Hooks,
     cursor_key: Secret,
+    heads: heads_across_tenants::Heads,
 }
 
 enum Backend {

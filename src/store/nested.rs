@@ -7,7 +7,7 @@ use super::bulk::text;
 use super::scope::Rows;
 use super::sessions::named;
 use super::{Row, StoreError};
-use crate::model::call::Execution;
+use crate::model::call::{CallStatus, Effect, Execution};
 use crate::model::id::{CallId, SessionId};
 use crate::model::record::{CallRecord, Nested, SessionRecord};
 
@@ -72,8 +72,18 @@ impl Rows<'_> {
         self.bulk([SQLITE, POSTGRES], session, &rows).await
     }
 
+    /// Behind a turn's calls those that their programs make, where one runs.
+    pub(super) async fn with_nested(&mut self, mut calls: Vec<CallRecord>) -> Result<Vec<CallRecord>, StoreError> {
+        let runs = |call: &&CallRecord| call.status == CallStatus::Running && call.effect == Effect::Write;
+        let running: Vec<CallRecord> = calls.iter().filter(runs).cloned().collect();
+        for parent in &running {
+            calls.extend(self.nested_calls(parent).await?);
+        }
+        Ok(calls)
+    }
+
     /// The calls that a call's program made, in their order.
-    pub(super) async fn nested_calls(&mut self, parent: &CallRecord) -> Result<Vec<CallRecord>, StoreError> {
+    async fn nested_calls(&mut self, parent: &CallRecord) -> Result<Vec<CallRecord>, StoreError> {
         const SQL: &str = "
             select call_id, turn_id, parent_call_id, message_id, batch_index, name, arguments, edited, effect, status,
                 exit_code, result, created_at, started_at, finished_at

@@ -25,5 +25,6 @@ pub(super) async fn open(options: StoreOptions) -> Result<Store, StoreError> {
         clock,
         hooks,
         cursor_key,
+        heads: Default::default(),
     })))
 }

@@ -6,6 +6,14 @@ use super::{Arg, Row, StoreError};
 use crate::model::audit::{AuditAction, Audited};
 use crate::model::policy::NamedPolicy;
 
+pub(super) const BODIES: &str = "
+    select name, body from policy where tenant_id = $1 and (name = $2 or name = $3) order by name";
+
+/// The name and the text of a policy.
+pub(super) fn body(row: &Row) -> Result<(String, String), StoreError> {
+    Ok((row.text("name")?, row.text("body")?))
+}
+
 impl Rows<'_> {
     pub async fn policy(&mut self, name: &str) -> Result<Option<NamedPolicy>, StoreError> {
         const SQL: &str = "
@@ -16,13 +24,35 @@ impl Rows<'_> {
 
     /// Names and bodies, as JSON, of those of two names that were written.
     pub async fn policy_bodies(&mut self, first: &str, second: &str) -> Result<Vec<(String, String)>, StoreError> {
-        const SQL: &str = "
-            select name, body from policy where tenant_id = $1 and (name = $2 or name = $3) order by name";
         let args = [self.tenant.into(), Arg::from(first), Arg::from(second)];
-        let rows = self.conn.rows(SQL, &args).await?;
-        rows.iter()
-            .map(|row| Ok((row.text("name")?, row.text("body")?)))
-            .collect()
+        let rows = self.conn.rows(BODIES, &args).await?;
+        rows.iter().map(body).collect()
+    }
+
+    /// Policies that were written, by name, from behind `after` on.
+    pub async fn policies(&mut self, after: Option<&str>, limit: u32) -> Result<Vec<NamedPolicy>, StoreError> {
+        const SQL: &str = "
+            select name, body, created_at, updated_at, updated_by from policy
+            where tenant_id = $1 and name > $2 order by name limit $3";
+        // No name is empty.
+        let args = [self.tenant.into(), Arg::from(after.unwrap_or_default()), limit.into()];
+        self.conn.rows(SQL, &args).await?.iter().map(policy).collect()
+    }
+
+    /// Takes a policy away. `false` when there is none of that name.
+    pub async fn delete_policy(&mut self, name: &str, by: &str) -> Result<bool, StoreError> {
+        const SQL: &str = "delete from policy where tenant_id = $1 and name = $2 returning name";
+        let gone = self.conn.row(SQL, &[self.tenant.into(), Arg::from(name)]).await?;
+        if gone.is_none() {
+            return Ok(false);
+        }
+        let entry = Audited {
+            fields: vec![name.to_owned()],
+            ..Audited::new(AuditAction::PolicyDeleted, by.to_owned())
+        };
+        let at = self.clock.now();
+        self.audit(&[entry], at).await?;
+        Ok(true)
     }
 
     /// Writes a policy, whatever was there.

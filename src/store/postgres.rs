@@ -1,6 +1,6 @@
-//! Postgres: a pool of connections in the role that the walls bind, and
-//! transactions that stand behind their tenant's from their first round trip. A write runs in a task of its own, so that a caller
-//! that goes away can neither cut a COMMIT in two nor keep the bell silent.
+//! Postgres: transactions that stand behind their tenant's wall from their first
+//! round trip. A write runs in a task of its own, so that a caller that goes away
+//! can neither cut a COMMIT in two nor keep the bell silent.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -8,14 +8,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use sqlx::migrate::Migrator;
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions};
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgPool, Postgres, Row as _, Transaction};
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, Row as _};
 use tokio_util::task::TaskTracker;
 
 use crate::base::Secret;
 
 use super::conn::Link;
 use super::job::{Attempt, Hooks, Job, LIMIT, bounded};
+use super::postgres_pool::{Pool, Taken};
 use super::{Conn, Fate, StoreError, Wall};
 
 pub(super) static MIGRATIONS: Migrator = sqlx::migrate!("migrations/postgres");
@@ -33,7 +34,7 @@ const LIMITS: [(&str, &str); 3] = [
 ];
 
 pub(super) struct Database {
-    pool: PgPool,
+    pool: Arc<Pool>,
     options: PgConnectOptions,
     tasks: TaskTracker,
     hooks: Hooks,
@@ -52,20 +53,7 @@ impl Database {
         // A connection that will not close is closed by being dropped.
         let _closed = link.close().await;
 
-        let pool = PgPoolOptions::new()
-            .max_connections(max_connections)
-            .acquire_timeout(ACQUIRE)
-            // A dead connection shows at the first statement; see `begin`.
-            .test_before_acquire(false)
-            .after_connect(move |link, _| {
-                Box::pin(async move {
-                    if takes_role {
-                        link.execute("set role hermes_app").await?;
-                    }
-                    Ok(())
-                })
-            })
-            .connect_lazy_with(options.clone().options(LIMITS));
+        let pool = Pool::new(options.clone().options(LIMITS), takes_role, max_connections);
         Ok(Self {
             pool,
             options,
@@ -106,25 +94,25 @@ impl Database {
         };
         let Attempt { fate, verdict } = job.attempt(&mut conn, self.hooks.probe.as_ref()).await;
         let rings = conn.take_rings();
-        let Link::Postgres(transaction, _) = conn.into_link() else {
+        let Link::Postgres(link, _) = conn.into_link() else {
             return;
         };
         let outcome = match fate {
-            Ok(Fate::Go) => self.commit(transaction).await,
+            Ok(Fate::Go) => self.commit(link).await,
             Ok(Fate::UnclearCommitted) => {
-                let done = self.commit(transaction).await;
+                let done = self.commit(link).await;
                 done.and(Err(StoreError::unclear("the probe hid that the commit succeeded")))
             }
             Ok(Fate::FailBefore) => {
-                undone(transaction).await;
+                undone(link).await;
                 Err(StoreError::unavailable("the probe failed the commit"))
             }
             Ok(Fate::UnclearRolledBack) => {
-                undone(transaction).await;
+                undone(link).await;
                 Err(StoreError::unclear("the probe hid that the commit failed"))
             }
             Err(error) => {
-                undone(transaction).await;
+                undone(link).await;
                 Err(error)
             }
         };
@@ -136,11 +124,12 @@ impl Database {
         verdict.tell(outcome);
     }
 
-    async fn commit(&self, transaction: Transaction<'static, Postgres>) -> Result<(), StoreError> {
+    async fn commit(&self, mut link: Taken) -> Result<(), StoreError> {
         self.hooks.trips.fetch_add(1, Ordering::Relaxed);
-        match tokio::time::timeout(LIMIT, transaction.commit()).await {
-            Ok(Ok(())) => {
+        match tokio::time::timeout(LIMIT, link.link()?.execute("commit")).await {
+            Ok(Ok(_)) => {
                 self.hooks.commits.fetch_add(1, Ordering::Relaxed);
+                link.give_back();
                 Ok(())
             }
             Ok(Err(error)) => Err(StoreError::of_commit(error)),
@@ -148,19 +137,9 @@ impl Database {
         }
     }
 
-    /// BEGIN in a task of its own: the driver would give a connection whose
-    /// BEGIN was cut off back to the pool with the transaction still open, and
-    /// the next one would read a snapshot of the past in it.
-    async fn begun(&self, sql: String) -> Result<Result<Transaction<'static, Postgres>, sqlx::Error>, StoreError> {
-        let pool = self.pool.clone();
-        let begin = bounded(async move { Ok(pool.begin_with(AssertSqlSafe(sql)).await) });
-        let begun = self.tasks.spawn(begin).await;
-        begun.unwrap_or_else(|_| Err(StoreError::unavailable("a transaction could not be begun")))
-    }
-
-    /// Opens a transaction and names the tenant in one round trip. A pooled
-    /// connection that died while idle fails here, before any work, so the next
-    /// one is tried: at most all of them are dead.
+    /// Opens a transaction and names the tenant in one round trip. A connection
+    /// that died while idle fails here, before any work, so the next one is
+    /// tried: at most all of them are dead.
     async fn begin(&self, begin: &str, wall: Wall) -> Result<Conn, StoreError> {
         // An id prints as its prefix and lower-case base32: nothing in it can
         // end the literal.
@@ -168,12 +147,15 @@ impl Database {
             Wall::Tenant(tenant) => format!("{begin}; set local app.tenant = '{tenant}'"),
             Wall::Across => format!("{begin}; set local app.across = 'on'"),
         };
-        let mut spare = self.pool.size();
         loop {
+            let (mut taken, was_used) = self.pool.take().await?;
             self.hooks.trips.fetch_add(1, Ordering::Relaxed);
-            match self.begun(sql.clone()).await? {
-                Err(error) if 0 < spare && is_dead_line(&error) => spare -= 1,
-                other => return Ok(Conn::new(Link::Postgres(other?, Arc::clone(&self.hooks.trips)))),
+            let begun = taken.link()?.execute(sqlx::raw_sql(AssertSqlSafe(sql.clone())));
+            match tokio::time::timeout(LIMIT, begun).await {
+                Ok(Ok(_)) => return Ok(Conn::new(Link::Postgres(taken, Arc::clone(&self.hooks.trips)))),
+                Ok(Err(error)) if was_used && is_dead_line(&error) => {}
+                Ok(Err(error)) => return Err(error.into()),
+                Err(_) => return Err(StoreError::unavailable("the database does not answer")),
             }
         }
     }
@@ -214,8 +196,11 @@ pub(super) async fn connected(options: &PgConnectOptions) -> Result<PgConnection
 
 /// The answer does not matter: a transaction without a COMMIT is undone even
 /// when the line is dead.
-async fn undone(transaction: Transaction<'static, Postgres>) {
-    let _undone = bounded(async { Ok(transaction.rollback().await?) }).await;
+async fn undone(mut link: Taken) {
+    let rollback = async { Ok(link.link()?.execute("rollback").await?) };
+    if bounded(rollback).await.is_ok() {
+        link.give_back();
+    }
 }
 
 /// Whether the role of the walls can be taken; says so, once, when the walls

@@ -5,6 +5,7 @@
 use rusqlite::types::Value;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value as Json};
 use sqlx::postgres::{PgRow, Postgres};
 use sqlx::{Decode, Row as _, Type};
 
@@ -12,6 +13,7 @@ use crate::base::id::Kind as IdKind;
 use crate::base::{Id, Timestamp};
 
 use super::StoreError;
+use super::several::told;
 use super::sqlite_link::SqliteRow;
 
 /// One bound value, in the order of `$1`, `$2`, ….
@@ -115,6 +117,8 @@ impl From<Option<Timestamp>> for Arg<'_> {
 pub enum Row {
     Sqlite(SqliteRow),
     Postgres(PgRow),
+    /// One of several answers that came together.
+    Told(Map<String, Json>),
 }
 
 impl Row {
@@ -134,6 +138,11 @@ impl Row {
     pub fn opt_str(&self, column: &str) -> Result<Option<&str>, StoreError> {
         match self {
             Row::Postgres(row) => decoded(row, column),
+            Row::Told(row) => match told(row, column)? {
+                Json::Null => Ok(None),
+                Json::String(text) => Ok(Some(text)),
+                _ => Err(unlike(column, "no text")),
+            },
             Row::Sqlite(row) => match value(row, column)? {
                 Value::Null => Ok(None),
                 Value::Text(text) => Ok(Some(text)),
@@ -149,6 +158,14 @@ impl Row {
     pub fn opt_int(&self, column: &str) -> Result<Option<i64>, StoreError> {
         match self {
             Row::Postgres(row) => decoded(row, column),
+            Row::Told(row) => match told(row, column)? {
+                Json::Null => Ok(None),
+                Json::Number(number) => number
+                    .as_i64()
+                    .map(Some)
+                    .ok_or_else(|| unlike(column, "no whole number")),
+                _ => Err(unlike(column, "no whole number")),
+            },
             Row::Sqlite(row) => match value(row, column)? {
                 Value::Null => Ok(None),
                 Value::Integer(number) => Ok(Some(*number)),

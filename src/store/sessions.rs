@@ -44,14 +44,19 @@ impl Rows<'_> {
     /// Stores a session with `head_seq` 0; its first event follows in the same
     /// transaction.
     pub async fn add_session(&mut self, new: &NewSession) -> Result<(), StoreError> {
+        self.insert_session(new, &new.record).await
+    }
+
+    /// Stores a session as its first events leave it: `record` is the state of
+    /// `new` behind them.
+    pub(super) async fn insert_session(&mut self, new: &NewSession, record: &SessionRecord) -> Result<(), StoreError> {
         const SQL: &str = "
             insert into session (tenant_id, session_id, user_id, external_id, title, model, instructions, preset,
                 toolsets, environment, approvals, metadata, status, head_seq, next_position, usage, todo, cwd,
                 created_at, updated_at, sampling, parent_session_id, parent_message_id, tools, lineage,
                 root_session_id, delegated_by, budget)
-            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, 0, $14, $15, $16, $17, $17, $18, $19,
-                $20, $21, $22, $23, $24, $25)";
-        let record = &new.record;
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $26, $27, $14, $15, $16, $17, $17, $18,
+                $19, $20, $21, $22, $23, $24, $25)";
         let lineage = record.lineage.as_ref();
         let args = [
             self.tenant.into(),
@@ -82,13 +87,37 @@ impl Rows<'_> {
                 .into(),
             lineage.map(|lineage| lineage.tool_call_id).into(),
             Arg::json(&record.budget)?,
+            record.head_seq.into(),
+            record.next_position.into(),
         ];
-        self.conn.execute(SQL, &args).await?;
+        self.conn.later(SQL, &args).await?;
         match record.lineage {
             // It is found by its root.
             Some(_) => Ok(()),
-            None => self.index_title(record, new.title.as_deref()).await,
+            None => self.index_title(&new.record, new.title.as_deref()).await,
         }
+    }
+
+    /// Writes the state of a session that is there, or of one that is new.
+    pub(super) async fn keep_session(
+        &mut self,
+        session: &SessionRecord,
+        new: Option<&NewSession>,
+        writes: &Writes,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        match new {
+            Some(new) => self.insert_session(new, session).await,
+            None => self.write_session(session, writes, at).await,
+        }
+    }
+
+    /// Stores a session together with its first events and its past; answers what
+    /// clients see of it. A name that is taken shows as `Unique`.
+    pub async fn found(&mut self, new: NewSession, writes: &Writes) -> Result<Session, StoreError> {
+        let mut record = new.record.clone();
+        Box::pin(self.carry_out(&mut record, writes, new.created_at, Some(&new))).await?;
+        Ok(new_view(new, record))
     }
 
     /// Locks a session for this transaction and reads its state. Absent,
@@ -362,6 +391,36 @@ pub(super) fn session_view(row: &Row, required_actions: Vec<RequiredAction>) -> 
         created_at: row.timestamp("created_at")?,
         updated_at: row.timestamp("updated_at")?,
     })
+}
+
+/// As [`session_view`], of one that was stored just now.
+fn new_view(new: NewSession, record: SessionRecord) -> Session {
+    Session {
+        id: record.session_id,
+        external_id: new.external_id,
+        user_id: record.user_id,
+        title: new.title,
+        model: record.model,
+        instructions: record.instructions,
+        preset: record.preset,
+        toolsets: record.toolsets,
+        environment: record.environment,
+        approvals: record.approvals,
+        sampling: *record.sampling,
+        tools: record.tools,
+        budget: record.budget,
+        metadata: new.metadata,
+        lineage: record.lineage.map(|lineage| *lineage),
+        parent: new.parent,
+        archived_at: None,
+        status: record.status,
+        required_actions: Vec::new(),
+        head_seq: record.head_seq,
+        active_turn_id: record.active_turn_id,
+        usage: record.usage,
+        created_at: new.created_at,
+        updated_at: new.created_at,
+    }
 }
 
 fn parent(row: &Row) -> Result<Option<Parent>, StoreError> {

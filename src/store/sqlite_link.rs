@@ -65,7 +65,9 @@ pub struct SqliteRow {
 impl SqliteLink {
     /// Opens the file, which is there already, for writing.
     pub(super) fn writer(path: &Path) -> Result<Self, StoreError> {
-        Self::open(path, "pragma query_only = off")
+        // What a savepoint may have to put back stays in memory: every job of a
+        // group has one, and a file for it is written and thrown away.
+        Self::open(path, "pragma query_only = off; pragma temp_store = memory")
     }
 
     fn reader(path: &Path) -> Result<Self, StoreError> {

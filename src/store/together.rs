@@ -89,21 +89,21 @@ fn joined(parts: &[Part]) -> String {
             let before = if place == 0 { "with " } else { ", " };
             sql.push_str(&format!("{before}p{place} as ("));
         }
-        renumbered(part, &mut sql);
+        renumbered(part.sql, part.offset, &mut sql);
         sql.push_str(if last { "" } else { ")" });
     }
     sql
 }
 
 /// A part's text, its parameters counted on from those of the parts before it.
-fn renumbered(part: &Part, sql: &mut String) {
-    let mut pieces = part.sql.split('$');
+pub(super) fn renumbered(part: &str, offset: usize, sql: &mut String) {
+    let mut pieces = part.split('$');
     sql.push_str(pieces.next().unwrap_or_default());
     for piece in pieces {
         let digits = piece.bytes().take_while(u8::is_ascii_digit).count();
         let (number, rest) = piece.split_at(digits);
         match number.parse::<usize>() {
-            Ok(number) => sql.push_str(&format!("${}{rest}", number + part.offset)),
+            Ok(number) => sql.push_str(&format!("${}{rest}", number + offset)),
             // No parameter: it stands as it was.
             Err(_) => sql.push_str(&format!("${piece}")),
         }

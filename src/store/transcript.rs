@@ -2,36 +2,63 @@
 //! the place of a call's result is reserved when the call is stored. They are
 //! written by `bulk`.
 
+use super::approvals::{OF_TURN, approval};
 use super::scope::Rows;
 use super::sessions::named;
 use super::slice::{self, Slice};
-use super::turns::{Standing, standing};
+use super::turns::{Standing, TURN, standing, turn_record};
 use super::{Arg, Row, StoreError};
-use crate::model::call::{CallStatus, Effect};
+use crate::model::approval::Approval;
 use crate::model::id::{CallId, MessageId, SessionId, TurnId};
 use crate::model::message::{FinishReason, Message};
-use crate::model::record::{CallRecord, MessageRecord};
+use crate::model::record::{CallRecord, MessageRecord, TurnRecord};
+
+const BATCH: &str = "
+    select call_id, turn_id, message_id, batch_index, position, name, provider_id, arguments_raw, arguments,
+        edited, effect, execution, segment, parallel, status, exit_code, created_at, started_at, finished_at
+    from tool_call
+    where tenant_id = $1 and turn_id = $2 and message_id = (
+        select message_id from tool_call where tenant_id = $1 and turn_id = $2
+        order by position desc limit 1)
+    order by position";
 
 impl Rows<'_> {
     /// The calls of a turn's newest answer that made any, in order.
     pub async fn batch(&mut self, turn: TurnId) -> Result<Vec<CallRecord>, StoreError> {
-        const SQL: &str = "
-            select call_id, turn_id, message_id, batch_index, position, name, provider_id, arguments_raw, arguments,
-                edited, effect, execution, segment, parallel, status, exit_code, created_at, started_at, finished_at
-            from tool_call
-            where tenant_id = $1 and turn_id = $2 and message_id = (
-                select message_id from tool_call where tenant_id = $1 and turn_id = $2
-                order by position desc limit 1)
-            order by position";
-        let rows = self.conn.rows(SQL, &[self.tenant.into(), turn.into()]).await?;
-        let mut calls: Vec<CallRecord> = rows.iter().map(call_record).collect::<Result<_, _>>()?;
-        // One that runs may have calls of its own.
-        let runs = |call: &&CallRecord| call.status == CallStatus::Running && call.effect == Effect::Write;
-        let running: Vec<CallRecord> = calls.iter().filter(runs).cloned().collect();
-        for parent in &running {
-            calls.extend(self.nested_calls(parent).await?);
-        }
-        Ok(calls)
+        let rows = self.conn.rows(BATCH, &[self.tenant.into(), turn.into()]).await?;
+        self.with_nested(read(&rows, call_record)?).await
+    }
+
+    /// What a turn has open: the calls of its newest batch, and all approvals of it
+    /// and of work that it delegated, as [`Rows::approvals_of_turn`].
+    pub async fn open_work(&mut self, turn: TurnId) -> Result<(Vec<CallRecord>, Vec<Approval>), StoreError> {
+        let args = [self.tenant.into(), turn.into()];
+        let asked = [(BATCH, args.as_slice()), (OF_TURN, args.as_slice())];
+        let [calls, approvals] = Box::pin(self.conn.several(asked)).await?;
+        let calls = self.with_nested(read(&calls, call_record)?).await?;
+        Ok((calls, read(&approvals, approval)?))
+    }
+
+    /// As [`Rows::open_work`], with the turn itself, if it is there.
+    pub async fn turn_at_work(
+        &mut self,
+        session: SessionId,
+        turn: TurnId,
+    ) -> Result<Option<(TurnRecord, Vec<CallRecord>, Vec<Approval>)>, StoreError> {
+        let whole = [self.tenant.into(), session.into(), turn.into()];
+        let args = [self.tenant.into(), turn.into()];
+        let asked = [
+            (TURN, whole.as_slice()),
+            (BATCH, args.as_slice()),
+            (OF_TURN, args.as_slice()),
+        ];
+        let [turns, calls, approvals] = Box::pin(self.conn.several(asked)).await?;
+        let Some(turn) = turns.first() else { return Ok(None) };
+        Ok(Some((
+            turn_record(turn)?,
+            self.with_nested(read(&calls, call_record)?).await?,
+            read(&approvals, approval)?,
+        )))
     }
 
     /// The transcript as the model sees it: messages by place, without those of
@@ -310,4 +337,7 @@ pub(super) fn wire_name<T: serde::Serialize>(value: &T) -> Result<Arg<'static>, 
         Ok(serde_json::Value::String(name)) => Ok(Arg::Owned(name)),
         _ => Err(StoreError::bug("a status without a name")),
     }
+}
+fn read<T>(rows: &[Row], one: fn(&Row) -> Result<T, StoreError>) -> Result<Vec<T>, StoreError> {
+    rows.iter().map(one).collect()
 }

@@ -28,6 +28,10 @@ pub struct Fence {
     pub cancel_reason: Option<CancelReason>,
 }
 
+pub(super) const TURN: &str = "
+    select *
+    from turn where tenant_id = $1 and session_id = $2 and turn_id = $3";
+
 impl Rows<'_> {
     pub(super) async fn add_turn(&mut self, turn: &TurnRecord) -> Result<(), StoreError> {
         const SQL: &str = "
@@ -163,11 +167,8 @@ impl Rows<'_> {
 
     /// One turn; absent and foreign ones are `None`.
     pub async fn turn(&mut self, session: SessionId, id: TurnId) -> Result<Option<TurnRecord>, StoreError> {
-        const SQL: &str = "
-            select *
-            from turn where tenant_id = $1 and session_id = $2 and turn_id = $3";
         let args = [self.tenant.into(), session.into(), id.into()];
-        let row = self.conn.row(SQL, &args).await?;
+        let row = self.conn.row(TURN, &args).await?;
         row.as_ref().map(turn_record).transpose()
     }
 

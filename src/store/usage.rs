@@ -15,9 +15,10 @@ use crate::model::id::SessionId;
 use crate::model::record::Writes;
 use crate::model::usage::{Purpose, UsageGroup, UsageRecord, UsageSum};
 
-/// Parts of a sum. A part is held for the length of a commit, a millisecond or
-/// so: sixteen of them allow more commits than one database takes.
-const PARTS: u32 = 16;
+/// Parts of a sum. A part is held for the length of a commit, a millisecond or so,
+/// and sessions that share one wait for each other: of sixteen commits at once,
+/// as many as there are connections, few meet.
+const PARTS: u32 = 64;
 
 /// What was spent and granted under one subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

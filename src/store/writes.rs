@@ -4,6 +4,7 @@
 use super::fresh::Fresh;
 use super::notices::Notice;
 use super::scope::Rows;
+use super::sessions::NewSession;
 use super::{News, StoreError};
 use crate::base::Timestamp;
 use crate::model::id::TurnId;
@@ -18,6 +19,17 @@ impl Rows<'_> {
         session: &mut SessionRecord,
         writes: &Writes,
         at: Timestamp,
+    ) -> Result<i64, StoreError> {
+        self.carry_out(session, writes, at, None).await
+    }
+
+    /// As [`Rows::apply`]; with `new` the session is not there yet.
+    pub(super) async fn carry_out(
+        &mut self,
+        session: &mut SessionRecord,
+        writes: &Writes,
+        at: Timestamp,
+        new: Option<&NewSession>,
     ) -> Result<i64, StoreError> {
         let first = session.head_seq + 1;
         session.head_seq += i64::try_from(writes.events.len()).unwrap_or(0);
@@ -76,7 +88,7 @@ impl Rows<'_> {
         }
         self.audit(&writes.audited, at).await?;
         self.append(session, &writes.events, first, at).await?;
-        self.write_session(session, writes, at).await?;
+        self.keep_session(session, new, writes, at).await?;
         // Last: many sessions share the sums.
         if !writes.usage.is_empty() || !writes.budget_grants.is_empty() {
             Box::pin(self.add_spending(session.session_id, writes)).await?;

@@ -14,15 +14,16 @@ use std::time::Duration;
 use crate::config;
 use crate::environment::{
     Environment, EnvironmentError, Isolation, IsolationChoice, Limits, Local, LocalSettings, Scanner, ScannerSettings,
-    Workspace,
+    Workspace, beneath,
 };
 use crate::guard::file_access::{Places, normalised};
 use crate::guard::flow;
 use crate::guard::policy::{Compiled, Policy};
-use crate::guard::standing::{ContainerGuard, DenyList, Standing, check_under};
+use crate::guard::standing::{ContainerGuard, DenyList, Standing, under};
 use crate::guard::{Backend, Finding, Judgement, Setting};
 use crate::model::id::{SessionId, TenantId};
 use crate::tool::processes::Processes;
+use crate::tool::readings::Readings;
 use crate::tool::skill::index::Index;
 use crate::tool::skill::library::Library;
 
@@ -83,6 +84,7 @@ pub struct Host {
     policy: Compiled,
     container_guard: ContainerGuard,
     scanner: Arc<Scanner>,
+    readings: Arc<Readings>,
     /// How much of a file is shown.
     pub files: config::Files,
     pub code: config::CodeExecution,
@@ -127,6 +129,7 @@ impl Host {
             policy: settings.policy.compile()?,
             container_guard: settings.container_guard,
             scanner: Arc::new(Scanner::new(settings.scanner.clone())),
+            readings: Arc::default(),
             files: settings.files.clone(),
             write_roots: terminal.write_safe_root.clone(),
             timeout: terminal.timeout,
@@ -178,7 +181,11 @@ impl Host {
             container: self.container_guard,
             mounts_host: false,
         };
-        check_under(command, &setting, &standing)
+        under(command, self.readings.read(command, &setting), &setting, &standing)
+    }
+
+    pub fn scanner(&self) -> &Arc<Scanner> {
+        &self.scanner
     }
 
     /// What is asked about a program of another language than the shell's.
@@ -216,6 +223,14 @@ impl Host {
     pub fn workspace_path(&self, tenant: TenantId, session: SessionId) -> PathBuf {
         let session_dir = self.data_dir.join("workspaces").join(tenant.to_string());
         session_dir.join(session.to_string()).join("work")
+    }
+
+    /// A script of the operator's for jobs of a tenant, by its name.
+    pub async fn script(&self, tenant: TenantId, name: String, most: u64) -> io::Result<String> {
+        let root = self.data_dir.join("scripts").join(tenant.to_string());
+        let read = tokio::task::spawn_blocking(move || beneath::read_text(&root, &name, most));
+        read.await
+            .unwrap_or_else(|_| Err(io::Error::other("reading it broke off")))
     }
 
     /// The skills that a tenant sees.

@@ -5,8 +5,9 @@ use serde_json::{Map, Value, json};
 
 use crate::base::Timestamp;
 use crate::base::text::first_chars;
-use crate::model::id::JobId;
-use crate::model::job::{Job, JobCeiling, JobChanges, JobState, JobTask, MAX_JOBS, NewJob};
+use crate::model::id::{JobId, SessionId};
+use crate::model::job::{Job, JobCeiling, JobChanges, JobState, MAX_JOBS, NewJob};
+use crate::model::job_task::{Deliver, JobTask, TaskChanges};
 use crate::model::record::JobWrite;
 
 const PREVIEW_CHARS: usize = 100;
@@ -26,6 +27,7 @@ pub enum Action {
 /// Who asks, and when.
 pub struct Asker<'a> {
     pub user: &'a str,
+    pub session: SessionId,
     pub ceiling: JobCeiling,
     pub now: Timestamp,
     /// Of the job that may be made.
@@ -40,22 +42,9 @@ pub struct Outcome {
     pub write: Option<JobWrite>,
 }
 
-/// Arguments of the original that mean nothing here: each run is a session that
-/// clients read.
-const UNSUPPORTED: [&str; 5] = ["script", "no_agent", "context_from", "workdir", "attach_to_session"];
-
 pub fn read(arguments: &Value) -> Result<Action, String> {
     let empty = Map::new();
     let fields = arguments.as_object().unwrap_or(&empty);
-    let is_set = |name: &&&str| match fields.get(**name) {
-        None | Some(Value::Null | Value::Bool(false)) => false,
-        Some(Value::String(text)) => !text.is_empty(),
-        Some(Value::Array(list)) => !list.is_empty(),
-        Some(_) => true,
-    };
-    if let Some(name) = UNSUPPORTED.iter().find(is_set) {
-        return Err(format!("`{name}` is not available on this server"));
-    }
     let text = |name: &str| {
         fields
             .get(name)
@@ -63,9 +52,8 @@ pub fn read(arguments: &Value) -> Result<Action, String> {
             .map(str::trim)
             .filter(|text| !text.is_empty())
     };
-    if text("deliver").is_some_and(|deliver| !["local", "origin"].contains(&deliver)) {
-        return Err("`deliver`: this server keeps each run as a session; it sends nothing elsewhere".to_owned());
-    }
+    let flag = |name: &str| fields.get(name).and_then(Value::as_bool);
+    let deliver = deliver(text("deliver"), fields.get("attach_to_session"))?;
     let job = || {
         text("job_id")
             .map(str::to_owned)
@@ -79,8 +67,16 @@ pub fn read(arguments: &Value) -> Result<Action, String> {
                 skills: texts(fields.get("skills"))?.unwrap_or_default(),
                 model: model(fields.get("model"))?,
                 toolsets: texts(fields.get("enabled_toolsets"))?,
+                context_from: texts(fields.get("context_from"))?.unwrap_or_default(),
+                deliver: deliver.unwrap_or_default(),
+                workdir: text("workdir").map(str::to_owned),
+                script: text("script").map(str::to_owned),
+                no_agent: flag("no_agent").unwrap_or_default(),
             };
-            if task.prompt.is_empty() && task.skills.is_empty() {
+            if task.no_agent && task.script.is_none() {
+                return Err("create with no_agent requires a script".to_owned());
+            }
+            if task.prompt.is_empty() && task.skills.is_empty() && !task.no_agent {
                 return Err("create requires either prompt or at least one skill".to_owned());
             }
             Ok(Action::Create(Box::new(NewJob {
@@ -97,10 +93,17 @@ pub fn read(arguments: &Value) -> Result<Action, String> {
             job()?,
             Box::new(JobChanges {
                 name: text("name").map(str::to_owned),
-                prompt: text("prompt").map(str::to_owned),
-                skills: texts(fields.get("skills"))?,
-                model: model(fields.get("model"))?.map(Some),
-                toolsets: texts(fields.get("enabled_toolsets"))?.map(Some),
+                task: TaskChanges {
+                    prompt: text("prompt").map(str::to_owned),
+                    skills: texts(fields.get("skills"))?,
+                    model: model(fields.get("model"))?.map(Some),
+                    toolsets: texts(fields.get("enabled_toolsets"))?.map(Some),
+                    context_from: texts(fields.get("context_from"))?,
+                    deliver,
+                    workdir: text("workdir").map(|path| Some(path.to_owned())),
+                    script: text("script").map(|path| Some(path.to_owned())),
+                    no_agent: flag("no_agent"),
+                },
                 schedule: text("schedule").map(str::to_owned),
                 time_zone: text("time_zone").map(str::to_owned),
                 missed: None,
@@ -115,6 +118,23 @@ pub fn read(arguments: &Value) -> Result<Action, String> {
             "unknown action `{}`: create, list, update, pause, resume, remove or run",
             first_chars(other, 40)
         )),
+    }
+}
+
+/// `origin` adds each run's answer to the session of the call; so does
+/// `attach_to_session`, which the original has beside it.
+fn deliver(named: Option<&str>, attach: Option<&Value>) -> Result<Option<Deliver>, String> {
+    let attached = attach.and_then(Value::as_bool).unwrap_or_default();
+    match (named, attached) {
+        (Some("origin"), _) | (None, true) => Ok(Some(Deliver::Origin)),
+        (Some("local"), false) => Ok(Some(Deliver::Local)),
+        (Some("local"), true) => Err("`deliver: local` and `attach_to_session` exclude each other".to_owned()),
+        (Some(_), _) => Err(
+            "`deliver` is `local` (the run's own session) or `origin` (this session too); \
+            this server sends nothing elsewhere"
+                .to_owned(),
+        ),
+        (None, false) => Ok(None),
     }
 }
 
@@ -182,6 +202,7 @@ fn done(action: Action, jobs: &[Job], asker: Asker<'_>) -> Result<Told, Value> {
             }
             let new = NewJob {
                 ceiling: asker.ceiling,
+                origin: Some(asker.session),
                 ..*new
             };
             let job = Job::new(asker.new_id, asker.user, new, now).map_err(|error| fault(&error.to_string()))?;
@@ -240,7 +261,7 @@ fn changed(job: Job) -> Result<Told, Value> {
 }
 
 /// A job by its id, or by its name where only one has it.
-fn found<'a>(jobs: &'a [Job], wanted: &str) -> Result<&'a Job, Value> {
+pub fn found<'a>(jobs: &'a [Job], wanted: &str) -> Result<&'a Job, Value> {
     if let Some(job) = jobs.iter().find(|job| job.id.to_string() == wanted) {
         return Ok(job);
     }
@@ -286,11 +307,12 @@ fn view(job: &Job) -> Value {
     json!({
         "job_id": job.id, "name": job.name, "skill": job.task.skills.first(), "skills": job.task.skills,
         "prompt_preview": first_chars(&job.task.prompt, PREVIEW_CHARS), "model": job.task.model, "provider": null,
-        "base_url": null, "schedule": job.schedule, "time_zone": job.time_zone, "repeat": repeat, "deliver": "local",
+        "base_url": null, "schedule": job.schedule, "time_zone": job.time_zone, "repeat": repeat, "deliver": job.task.deliver,
         "next_run_at": job.next_run_at, "last_run_at": job.last_run_at, "last_status": job.last_status,
         "last_session_id": job.last_session_id, "last_delivery_error": null, "enabled": job.state == JobState::Active,
         "state": state, "paused_at": job.paused_at, "paused_reason": job.paused_reason,
-        "enabled_toolsets": job.task.toolsets,
+        "enabled_toolsets": job.task.toolsets, "context_from": job.task.context_from, "workdir": job.task.workdir,
+        "script": job.task.script, "no_agent": job.task.no_agent,
     })
 }
 
@@ -302,6 +324,7 @@ mod tests {
     fn act(jobs: &mut Vec<Job>, arguments: &Value) -> Value {
         let asker = Asker {
             user: "ada",
+            session: Id::from_bits(9),
             ceiling: JobCeiling::default(),
             now: Timestamp(1_800_000_000_000),
             new_id: Id::from_bits(jobs.len() as u128 + 1),
@@ -380,7 +403,7 @@ mod tests {
             (json!({"action": "create", "prompt": "x"}), "schedule"),
             (json!({"action": "create", "schedule": "1h"}), "prompt"),
             (
-                json!({"action": "create", "schedule": "1h", "prompt": "x", "script": "a.py"}),
+                json!({"action": "create", "schedule": "1h", "prompt": "x", "no_agent": true}),
                 "script",
             ),
             (

@@ -26,6 +26,7 @@ pub mod nested;
 pub mod output;
 pub mod park;
 pub mod processes;
+pub mod readings;
 pub mod registry;
 pub mod schema;
 mod session_search;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::budgets;
 use super::engine::{Engine, Scene};
 use super::kin;
+use super::policies;
 use super::review;
 use super::state::State;
 use super::step::Step;
@@ -20,7 +21,9 @@ use crate::model::call::Execution;
 use crate::model::event::EventType;
 use crate::model::grant::Grant;
 use crate::model::id::{CallId, MessageId};
+use crate::model::job::JOB_ID;
 use crate::model::memory::Memories;
+use crate::model::policy::DEFAULT;
 use crate::model::record::{CallRecord, MessageRecord, NewEvent, SessionRecord, TurnRecord, Writes};
 use crate::store::{Rows, StoreError};
 
@@ -50,6 +53,11 @@ impl Carried {
             engine.nudges().due.notify_one();
             engine.nudges().jobs.notify_one();
         }
+        // The answer of a run may have to be told to another session.
+        let ended = self.state.turn.status.is_terminal();
+        if ended && self.state.turn.options.metadata.contains_key(JOB_ID) {
+            engine.nudges().jobs.notify_one();
+        }
         for approval in &self.to_review {
             review::begin(engine, &self.state, approval);
         }
@@ -62,9 +70,19 @@ impl Carried {
 
 /// The record of a turn under the session's lock.
 pub(super) async fn load(rows: &mut Rows<'_>, session: SessionRecord, turn: TurnRecord) -> Result<State, StoreError> {
-    let calls = rows.batch(turn.turn_id).await?;
+    let open = rows.open_work(turn.turn_id).await?;
+    // Boxed: many futures hold this one.
+    Box::pin(at_work(rows, session, turn, open)).await
+}
+
+/// As [`load`], where what the turn has open is known.
+pub(super) async fn at_work(
+    rows: &mut Rows<'_>,
+    session: SessionRecord,
+    turn: TurnRecord,
+    (calls, all): (Vec<CallRecord>, Vec<Approval>),
+) -> Result<State, StoreError> {
     let own = |approval: &Approval| approval.asker().turn_id == turn.turn_id;
-    let all = rows.approvals_of_turn(turn.turn_id).await?;
     let (approvals, mut risen): (Vec<_>, Vec<_>) = all.into_iter().partition(own);
     risen.retain(|approval| approval.status == ApprovalStatus::Pending);
     let asks = |call: &CallRecord| call.execution == Execution::Person && !call.status.is_settled();
@@ -180,10 +198,11 @@ async fn by_grants(
     let scene = engine.scene(&state.session, &state.turn);
     let state = with_budgets(rows, engine, &scene, state).await?;
     let user = state.session.user_id.clone();
-    let policies = engine.policies().of(rows, &state.session).await?;
+    let (home, named) = (state.session.home(), policies::named(&state.session));
+    let now = engine.clock().now();
+    let (mut grants, bodies) = rows.grants_and_policies((home, &user, now), (DEFAULT, named)).await?;
+    let policies = engine.policies().among(&state.session, &bodies);
     for _ in 0..GRANT_TRIES {
-        let now = engine.clock().now();
-        let grants = rows.grants_in_force(state.session.home(), &user, now).await?;
         if grants.is_empty() {
             break;
         }
@@ -191,6 +210,7 @@ async fn by_grants(
         if rows.use_grants(&user, &writes.used_grants, now).await? {
             return Ok((after, writes, now));
         }
+        grants = rows.grants_in_force(home, &user, engine.clock().now()).await?;
     }
     // Without any grant somebody is asked.
     Ok(decide(engine, &scene, state, (&[], &policies), change))

@@ -11,8 +11,10 @@ use super::next::Outcome;
 use super::owner::{Change, Gone, Owned, cancel_outcome, store_unavailable};
 use super::prompt;
 use super::run::{ending, timed_out};
+use super::scripted;
 use super::step::{AnswerIn, Partial};
 use super::watch::{Signal, Watch};
+use crate::guard::redact::{Mode, redact};
 use crate::live::drafts::Item;
 use crate::model::id::MessageId;
 use crate::model::problem::{Problem, ProblemCode};
@@ -50,6 +52,11 @@ pub(super) async fn call_model(
     watch: &mut Watch,
     (with_tools, said): (bool, Option<Vec<MessageRecord>>),
 ) -> Result<(), Gone> {
+    // Boxed: hardly any turn has a script.
+    let unasked = Box::pin(unasked(engine, owned, with_tools));
+    if let Some(change) = unasked.await {
+        return owned.commit(engine, change).await;
+    }
     let loaded = match said {
         Some(said) => {
             let asked = prompt::Asked {
@@ -77,11 +84,12 @@ pub(super) async fn call_model(
                 match unusable(&answer, with_tools, tries.unusable) {
                     None => {
                         scan(engine, &answer).await;
+                        engine.read_ahead(&answer, &owned.state.session).await;
                         let answer = AnswerIn {
                             message_id,
                             answer,
                             with_tools,
-                            spent,
+                            spent: Some(spent),
                         };
                         return owned.commit(engine, Change::Answer(Box::new(answer))).await;
                     }
@@ -117,6 +125,24 @@ pub(super) async fn call_model(
             return end(engine, owned, message_id, signal).await;
         }
     }
+}
+
+/// The step of a job's script, for which no model is asked.
+async fn unasked(engine: &Engine, owned: &Owned, with_tools: bool) -> Option<Change> {
+    let answer = match scripted::answer(engine, owned).await? {
+        Ok(answer) => answer,
+        Err(error) => {
+            tracing::error!(turn = %owned.state.turn.turn_id, %error, "what a script printed cannot be read");
+            return Some(ending(store_unavailable(), Vec::new()));
+        }
+    };
+    scan(engine, &answer).await;
+    Some(Change::Answer(Box::new(AnswerIn {
+        message_id: MessageId::new(engine.clock()),
+        answer,
+        with_tools,
+        spent: None,
+    })))
 }
 
 /// Commands that are scanned side by side.
@@ -352,5 +378,25 @@ fn problem_of(failed: &Failed) -> Problem {
         K::Timeout => ProblemCode::UpstreamTimeout,
         K::Interrupted => ProblemCode::UpstreamInterrupted,
     };
-    Problem::new(code, failed.message.clone())
+    // It may quote the credential that the server was asked with.
+    Problem::new(code, redact(&failed.message, Mode::Egress))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_of_a_failed_call_quotes_no_secret() {
+        let token = ["gh", "p_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();
+        let failed = Failed {
+            kind: FailureKind::InvalidRequest,
+            message: format!("unexpected header `authorization: Bearer {token}` at https://u:hunter22@h/v1"),
+            status: Some(400),
+            retry_after: None,
+            partial: None,
+        };
+        let told = serde_json::to_string(&problem_of(&failed)).unwrap();
+        assert!(!told.contains("0123456789") && !told.contains("hunter22"), "{told}");
+    }
 }

@@ -181,7 +181,7 @@ impl Change {
                     text: answer.text,
                     reasoning: answer.reasoning,
                 };
-                (Vec::new(), Some((message_id, partial)), Some(spent))
+                (Vec::new(), Some((message_id, partial)), spent)
             }
             Self::Results(results) | Self::Kept(results) => (results, None, None),
             Self::Nested(_) => (Vec::new(), None, None),

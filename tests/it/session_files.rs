@@ -166,6 +166,11 @@ fn no_path_leads_out_and_nothing_is_too_large() {
             .workspace(session.rsplit('/').next().unwrap().parse().unwrap());
         std::os::unix::fs::symlink("/etc", root.join("out")).unwrap();
         std::os::unix::fs::symlink("loop", root.join("loop")).unwrap();
+        // As the server's own key lies beside the workspaces.
+        let key = root.with_file_name("api-key");
+        std::fs::write(&key, "hsk_of_the_server").unwrap();
+        std::os::unix::fs::symlink(&key, root.join("key")).unwrap();
+        std::os::unix::fs::symlink("../api-key", root.join("near")).unwrap();
         rustix::fs::mknodat(
             rustix::fs::CWD,
             root.join("pipe"),
@@ -182,6 +187,9 @@ fn no_path_leads_out_and_nothing_is_too_large() {
             "out/passwd",
             "loop",
             "pipe",
+            "key",
+            "near",
+            "out/hostname/x",
         ] {
             for method in [Method::GET, Method::PUT] {
                 let sent = web
@@ -197,8 +205,14 @@ fn no_path_leads_out_and_nothing_is_too_large() {
                     answer.status,
                     answer.body
                 );
+                assert!(!answer.body.to_string().contains("hsk_of"), "{method} {path}");
+                // What is there and leads out, or is no file, is told so.
+                let there = ["out/passwd", "loop", "pipe", "key", "near"].contains(&path);
+                assert!(!there || answer.status == 400, "{method} {path}: {}", answer.status);
             }
         }
+        assert_eq!(std::fs::read_to_string(&key).unwrap(), "hsk_of_the_server");
+        assert!(std::fs::symlink_metadata(root.join("key")).unwrap().is_symlink());
         assert_eq!(web.get(&format!("{files}?path=out")).await.status, 400);
         assert_eq!(web.get(&format!("{files}?path=..")).await.status, 400);
         put(&web, &format!("{files}/big"), vec![0_u8; 2 << 20])

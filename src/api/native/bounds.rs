@@ -30,7 +30,11 @@ pub(super) fn session_texts(
     at_most("/title", title, MAX_TITLE_CHARS)?;
     name("/external_id", external_id, MAX_EXTERNAL_ID_CHARS)?;
     name("/model", model, MAX_MODEL_CHARS)?;
-    at_most("/instructions", instructions, MAX_INSTRUCTIONS_CHARS)
+    self::instructions(instructions)
+}
+
+pub(in crate::api) fn instructions(text: &Option<String>) -> Result<(), Failure> {
+    at_most("/instructions", text, MAX_INSTRUCTIONS_CHARS)
 }
 
 /// Text that names something cannot be empty.
@@ -57,7 +61,7 @@ fn at_most(pointer: &str, text: &Option<String>, max: usize) -> Result<(), Failu
     Ok(())
 }
 
-pub(super) fn metadata(metadata: &Metadata) -> Result<(), Failure> {
+pub(in crate::api) fn metadata(metadata: &Metadata) -> Result<(), Failure> {
     let bytes = serde_json::to_vec(metadata).map_or(usize::MAX, |text| text.len());
     if MAX_METADATA_BYTES < bytes {
         let detail = format!("it has {bytes} bytes as JSON; at most {MAX_METADATA_BYTES} are allowed");
@@ -83,7 +87,7 @@ pub(super) fn toolsets(selection: &ToolsetSelection) -> Result<(), Failure> {
 }
 
 /// Tools that the client carries out.
-pub(super) fn tools(tools: &[ClientTool]) -> Result<(), Failure> {
+pub(in crate::api) fn tools(tools: &[ClientTool]) -> Result<(), Failure> {
     match client_tool::fault(tools) {
         Some((pointer, detail)) => Err(Failure::field(&format!("/tools{pointer}"), detail)),
         None => Ok(()),
@@ -100,7 +104,7 @@ pub(super) fn environment(spec: &EnvironmentSpec) -> Result<(), Failure> {
 }
 
 /// A message says or shows something.
-pub(super) fn said(pointer: &str, parts: &[Part], max_chars: usize) -> Result<(), Failure> {
+pub(in crate::api) fn said(pointer: &str, parts: &[Part], max_chars: usize) -> Result<(), Failure> {
     let said = |part: &Part| match part {
         Part::Text { text } => !text.trim().is_empty(),
         Part::ImageUrl { .. } => true,

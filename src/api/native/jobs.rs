@@ -18,8 +18,9 @@ use crate::api::path::InPath;
 use crate::api::payload::Payload;
 use crate::api::query::Query;
 use crate::api::state::ApiState;
-use crate::model::id::JobId;
-use crate::model::job::{Job, JobCeiling, JobChanges, JobRun, JobState, JobTask, Missed, NewJob};
+use crate::model::id::{JobId, SessionId};
+use crate::model::job::{Job, JobCeiling, JobChanges, JobRun, JobState, Missed, NewJob};
+use crate::model::job_task::{Deliver, JobTask, TaskChanges};
 use crate::model::principal::Scope;
 use crate::store::Once;
 use crate::turn::requests::JobChange;
@@ -87,6 +88,24 @@ pub(super) struct JobRequest {
     /// Toolsets of the runs, in place of the server's own.
     #[schema(max_items = 32)]
     toolsets: Option<Vec<String>>,
+    /// Jobs, by id or name, whose last answers a run begins with.
+    #[serde(default)]
+    #[schema(max_items = 8)]
+    context_from: Vec<String>,
+    /// Directory that the run's commands begin in, inside its workspace.
+    #[schema(max_length = 4096)]
+    workdir: Option<String>,
+    /// A script in the tenant's folder of scripts (`scripts/{tenant}` in the data
+    /// directory), with which each run begins.
+    #[schema(max_length = 4096)]
+    script: Option<String>,
+    /// What the script prints is the answer of the run; no model is asked.
+    #[serde(default)]
+    no_agent: bool,
+    #[serde(default)]
+    deliver: Deliver,
+    /// The session that `deliver: origin` tells the answers of the runs.
+    origin_session_id: Option<SessionId>,
     #[serde(default)]
     missed: Missed,
     /// How often it runs in all.
@@ -113,6 +132,16 @@ pub(super) struct JobPatch {
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Option<Vec<String>>, max_items = 32)]
     toolsets: Option<Option<Vec<String>>>,
+    #[schema(max_items = 8)]
+    context_from: Option<Vec<String>>,
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<String>, max_length = 4096)]
+    workdir: Option<Option<String>>,
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<String>, max_length = 4096)]
+    script: Option<Option<String>>,
+    no_agent: Option<bool>,
+    deliver: Option<Deliver>,
     missed: Option<Missed>,
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Option<u32>, minimum = 1)]
@@ -170,7 +199,13 @@ pub(super) async fn create_job(
             skills: request.skills,
             model: request.model,
             toolsets: request.toolsets,
+            context_from: request.context_from,
+            deliver: request.deliver,
+            workdir: request.workdir,
+            script: request.script,
+            no_agent: request.no_agent,
         },
+        origin: request.origin_session_id,
         schedule: request.schedule,
         time_zone: request.time_zone,
         missed: request.missed,
@@ -214,17 +249,28 @@ pub(super) async fn update_job(
     bounds::model(&patch.model.clone().flatten())?;
     let changes = JobChanges {
         name: patch.name,
-        prompt: patch.prompt,
-        skills: patch.skills,
-        model: patch.model,
-        toolsets: patch.toolsets,
+        task: TaskChanges {
+            prompt: patch.prompt,
+            skills: patch.skills,
+            model: patch.model,
+            toolsets: patch.toolsets,
+            context_from: patch.context_from,
+            deliver: patch.deliver,
+            workdir: patch.workdir,
+            script: patch.script,
+            no_agent: patch.no_agent,
+        },
         schedule: patch.schedule,
         time_zone: patch.time_zone,
         missed: patch.missed,
         repeat: patch.repeat,
     };
     let (engine, scope) = (state.engine.clone(), caller.scope);
-    let changed = state.finish(async move { engine.change_job(&scope, id, JobChange::Update(changes)).await });
+    let changed = state.finish(async move {
+        engine
+            .change_job(&scope, id, JobChange::Update(Box::new(changes)))
+            .await
+    });
     changed.await.map(Json)
 }
 

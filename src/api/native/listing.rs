@@ -13,6 +13,9 @@ pub(super) struct Listing<T> {
     /// Always `false`: the list is whole.
     has_more: bool,
     next_cursor: Option<String>,
+    /// Of toolsets: `api_server`, as clients of the original read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    platform: Option<&'static str>,
 }
 
 impl<T> Listing<T> {
@@ -22,6 +25,15 @@ impl<T> Listing<T> {
             data,
             has_more: false,
             next_cursor: None,
+            platform: None,
+        }
+    }
+
+    /// The same, told apart by where its things are used.
+    pub(super) fn of_platform(self, platform: &'static str) -> Self {
+        Self {
+            platform: Some(platform),
+            ..self
         }
     }
 }

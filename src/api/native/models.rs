@@ -8,13 +8,15 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::listing::Listing;
+use super::tools::Name;
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
+use crate::api::path::InPath;
 use crate::api::state::ApiState;
 use crate::model::principal::Scope;
 
-pub(super) fn routes() -> Surface {
-    Surface::new().routes(routes!(list_models))
+pub(in crate::api) fn routes() -> Surface {
+    Surface::new().routes(routes!(list_models)).routes(routes!(get_model))
 }
 
 /// A model.
@@ -24,7 +26,14 @@ pub(super) struct Model {
     id: String,
     /// `model`.
     object: &'static str,
+    /// Seconds since 1970: when this server began to offer it.
+    created: u64,
     owned_by: &'static str,
+    /// What answers under this name.
+    root: String,
+    parent: Option<String>,
+    /// Always empty.
+    permission: Vec<String>,
 }
 
 /// List the models that sessions and turns can name.
@@ -35,10 +44,35 @@ pub(super) async fn list_models(
     caller: Caller,
 ) -> Result<Json<Listing<Model>>, Failure> {
     caller.require(Scope::SessionsRead)?;
-    let model = Model {
-        id: state.engine.settings().model.clone(),
+    Ok(Json(Listing::of(vec![configured(&state)])))
+}
+
+/// Read a model.
+#[utoipa::path(get, path = "/v1/models/{model}", tag = "models",
+    params(("model" = String, Path, description = "The model's id.")),
+    responses((status = 200, description = "The model.", body = Model)))]
+pub(super) async fn get_model(
+    State(state): State<ApiState>,
+    caller: Caller,
+    InPath(Name(name)): InPath<Name>,
+) -> Result<Json<Model>, Failure> {
+    caller.require(Scope::SessionsRead)?;
+    let model = configured(&state);
+    match model.id == name {
+        true => Ok(Json(model)),
+        false => Err(Failure::not_found("model")),
+    }
+}
+
+fn configured(state: &ApiState) -> Model {
+    let id = state.engine.settings().model.clone();
+    Model {
+        root: id.clone(),
+        id,
         object: "model",
+        created: 0,
         owned_by: "hermes",
-    };
-    Ok(Json(Listing::of(vec![model])))
+        parent: None,
+        permission: Vec::new(),
+    }
 }

@@ -35,6 +35,9 @@ pub(super) struct TurnRequest {
     /// In place of the session's.
     #[serde(default)]
     model: Option<String>,
+    /// Said to the model behind the session's own, in this turn only.
+    #[serde(default)]
+    instructions: Option<String>,
     /// In place of the session's.
     #[serde(default)]
     toolsets: Option<ToolsetSelection>,
@@ -78,6 +81,7 @@ impl TurnRequest {
         let Input(input) = self.input;
         bounds::said("/input", &input, max_chars)?;
         bounds::model(&self.model)?;
+        bounds::instructions(&self.instructions)?;
         bounds::limits(&self.limits)?;
         bounds::metadata(&self.metadata)?;
         bounds::tools(&self.tools)?;
@@ -100,6 +104,7 @@ impl TurnRequest {
             options: TurnOptions {
                 on_disconnect: self.on_disconnect,
                 model: self.model,
+                instructions: self.instructions,
                 toolsets: self.toolsets,
                 limits: self.limits,
                 approvals: self.approvals,
@@ -108,6 +113,7 @@ impl TurnRequest {
                 metadata: self.metadata,
                 tool_ceiling: principal.tools.clone(),
                 key_id: principal.key,
+                script: None,
             },
         })
     }

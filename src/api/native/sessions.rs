@@ -133,6 +133,29 @@ fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Res
     T::deserialize(deserializer).map(Some)
 }
 
+/// What a session that is made by another surface says; all else has its
+/// default.
+#[derive(Debug, Default)]
+pub(in crate::api) struct Plain {
+    pub title: Option<String>,
+    pub external_id: Option<String>,
+    pub instructions: Option<String>,
+    pub metadata: Metadata,
+}
+
+impl Plain {
+    pub(in crate::api) fn checked(self, user_id: String, toolsets: &[String]) -> Result<CreateSession, Failure> {
+        let new = NewSession {
+            title: self.title,
+            external_id: self.external_id,
+            instructions: self.instructions,
+            metadata: self.metadata,
+            ..NewSession::default()
+        };
+        new.checked(user_id, toolsets)
+    }
+}
+
 impl NewSession {
     fn checked(self, user_id: String, toolsets: &[String]) -> Result<CreateSession, Failure> {
         bounds::session_texts(&self.title, &self.external_id, &self.model, &self.instructions)?;

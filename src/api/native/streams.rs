@@ -1,5 +1,7 @@
 //! Streams of a session and of a turn: the log from a cursor on, then live.
 
+use std::str::FromStr;
+
 use crate::api::surface::{Surface, routes};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -8,7 +10,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use utoipa::IntoParams;
 
-use crate::api::accept::{self, Wanted};
+use crate::api::accept::{self, Protocol, Wanted};
+use crate::api::compat::stream;
 use crate::api::failure::Failure;
 use crate::api::leash::Leash;
 use crate::api::lifetime::Lifetime;
@@ -17,8 +20,9 @@ use crate::api::query::Query;
 use crate::api::sse::{self, Watched};
 use crate::api::state::ApiState;
 use crate::api::text;
+use crate::api::ui_stream::encode::{self, UiStream};
 use crate::api::viewer::Viewer;
-use crate::live::cursor::Cursor;
+use crate::live::cursor::{Cursor, ParseCursorError};
 use crate::live::follow::{Follow, Follower, Shown};
 use crate::model::event::Event;
 use crate::model::id::{SessionId, TurnId};
@@ -47,6 +51,10 @@ pub(super) struct StreamFilter {
     /// Without deltas only what is stored is sent.
     #[param(inline)]
     deltas: Option<Deltas>,
+    /// `ui` streams a turn as parts of a UI message, always from its first; of a
+    /// session it changes nothing.
+    #[param(inline)]
+    protocol: Option<Protocol>,
     /// Read by the viewer.
     #[param(ignore)]
     #[serde(rename = "token")]
@@ -60,23 +68,26 @@ impl StreamFilter {
 }
 
 /// Where the client stands, if it says so.
-fn cursor(filter: &StreamFilter, headers: &HeaderMap) -> Result<Option<Cursor>, Failure> {
+pub(in crate::api) fn place<T>(after: Option<&str>, headers: &HeaderMap) -> Result<Option<T>, Failure>
+where
+    T: FromStr<Err = ParseCursorError>,
+{
     // A browser that was never given an id sends an empty one.
     let last = headers.get(LAST_EVENT_ID).filter(|last| !last.is_empty());
-    let given = match (&filter.after, last) {
-        (Some(after), _) => Some(("after", after.as_str())),
+    let given = match (after, last) {
+        (Some(after), _) => Some(("after", after)),
         (None, Some(last)) => Some(("Last-Event-ID", last.to_str().unwrap_or_default())),
         (None, None) => None,
     };
     let parsed = given.map(|(place, text)| {
         text.parse()
-            .map_err(|error: crate::live::cursor::ParseCursorError| Failure::invalid_cursor(place, error.to_string()))
+            .map_err(|error: ParseCursorError| Failure::invalid_cursor(place, error.to_string()))
     });
     parsed.transpose()
 }
 
 /// A cursor may not lie ahead of everything that ever happened.
-fn within(cursor: Cursor, head_seq: i64) -> Result<Cursor, Failure> {
+pub(in crate::api) fn within(cursor: Cursor, head_seq: i64) -> Result<Cursor, Failure> {
     if head_seq < cursor.seq {
         let detail = format!("it lies ahead of the session's newest event, {head_seq}");
         return Err(Failure::invalid_cursor("after", detail));
@@ -100,7 +111,7 @@ pub(super) fn of_new_turn(
     follow.start_with(bell, state.clock().clone())
 }
 
-fn follow(
+pub(in crate::api) fn follow(
     state: &ApiState,
     scope: store::Scope,
     (session, turn): (SessionId, Option<TurnId>),
@@ -144,7 +155,7 @@ pub(super) async fn stream_session(
 ) -> Result<Response, Failure> {
     let caller = viewer.of_session(id)?;
     let shown = filter.shown()?;
-    let cursor = cursor(&filter, &headers)?.unwrap_or_default();
+    let cursor = place(filter.after.as_deref(), &headers)?.unwrap_or_default();
     let found = caller
         .scope
         .read(move |mut rows| Box::pin(async move { rows.session_record(id).await }));
@@ -179,7 +190,7 @@ pub(super) async fn stream_turn(
 ) -> Result<Response, Failure> {
     let caller = viewer.of_session(session)?;
     let shown = filter.shown()?;
-    let cursor = cursor(&filter, &headers)?;
+    let cursor: Option<Cursor> = place(filter.after.as_deref(), &headers)?;
     let found = caller.scope.read(move |mut rows| {
         Box::pin(async move {
             let Some(session_record) = rows.session_record(session).await? else {
@@ -198,6 +209,16 @@ pub(super) async fn stream_turn(
     if accept::wanted(&headers).is_ok_and(|wanted| wanted == Wanted::Text) {
         let follower = follow(&state, caller.scope, (session, Some(turn)), beginning, Shown::default());
         return text::response(state, follower, Leash::none(), lifetime).await;
+    }
+    if accept::wanted(&headers).is_ok_and(|wanted| wanted.in_protocol(filter.protocol) == Wanted::Ui) {
+        let follower = follow(&state, caller.scope, (session, Some(turn)), beginning, Shown::default());
+        return Ok(encode::response(stream::Watched {
+            state,
+            follower,
+            leash: Leash::none(),
+            lifetime,
+            encoder: UiStream::new(&record.view(), None),
+        }));
     }
     let from = cursor.unwrap_or(beginning);
     if record.status.is_terminal() && record.last_seq.is_some_and(|last| last <= from.seq) {
@@ -222,14 +243,7 @@ mod tests {
         if let Some(last) = last {
             headers.insert(LAST_EVENT_ID, http::HeaderValue::from_static(last));
         }
-        let after = after.map(str::to_owned);
-        let filter = StreamFilter {
-            after,
-            types: None,
-            deltas: None,
-            _token: None,
-        };
-        cursor(&filter, &headers)
+        place(after, &headers)
     }
 
     #[test]
@@ -244,10 +258,10 @@ mod tests {
 
     #[test]
     fn what_is_no_cursor_is_refused_where_it_stands() {
-        let place = |result: Result<_, Failure>| result.unwrap_err().problem().errors[0].pointer.clone();
-        assert_eq!(place(read(Some(""), None)), "after");
-        assert_eq!(place(read(Some("-1"), Some("5"))), "after");
-        assert_eq!(place(read(None, Some("x"))), "Last-Event-ID");
+        let pointer = |result: Result<Option<Cursor>, Failure>| result.unwrap_err().problem().errors[0].pointer.clone();
+        assert_eq!(pointer(read(Some(""), None)), "after");
+        assert_eq!(pointer(read(Some("-1"), Some("5"))), "after");
+        assert_eq!(pointer(read(None, Some("x"))), "Last-Event-ID");
         assert!(within(Cursor { seq: 5, d: 9 }, 5).is_ok() && within(Cursor { seq: 6, d: 0 }, 5).is_err());
     }
 }

@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 
 use super::listing::Listing;
 use crate::api::caller::Caller;
+use crate::api::compat::conversation::API_SERVER;
 use crate::api::failure::Failure;
 use crate::api::path::{FromSegments, InPath};
 use crate::api::state::ApiState;
@@ -26,6 +27,11 @@ pub(super) fn routes() -> Surface {
         .routes(routes!(list_toolsets))
         .routes(routes!(get_toolset))
         .routes(routes!(list_session_tools))
+}
+
+/// Those that clients of other surfaces use as well.
+pub(in crate::api) fn toolset_routes() -> Surface {
+    Surface::new().routes(routes!(list_toolsets))
 }
 
 /// The tools of a session.
@@ -81,7 +87,8 @@ pub(super) async fn list_toolsets(
     caller: Caller,
 ) -> Result<Json<Listing<ToolsetView>>, Failure> {
     caller.require(Scope::SessionsRead)?;
-    Ok(Json(Listing::of(toolset_views(&state, &caller).await)))
+    let all = Listing::of(toolset_views(&state, &caller).await);
+    Ok(Json(all.of_platform(API_SERVER)))
 }
 
 /// Read a toolset.
@@ -122,7 +129,7 @@ pub(super) async fn list_session_tools(
 }
 
 /// A name in the path; any text is one.
-pub(super) struct Name(String);
+pub(super) struct Name(pub String);
 
 impl FromSegments for Name {
     fn from_segments(segments: &[&str]) -> Result<Self, Failure> {

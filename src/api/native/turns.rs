@@ -12,8 +12,9 @@ use serde::Deserialize;
 use serde_json::json;
 use utoipa::IntoParams;
 
-use crate::api::accept::{self, Wanted};
+use crate::api::accept::{self, Protocol, Wanted};
 use crate::api::caller::Caller;
+use crate::api::compat::stream;
 use crate::api::conditions::{self, ConditionHeaders};
 use crate::api::failure::Failure;
 use crate::api::leash::Leash;
@@ -26,6 +27,7 @@ use crate::api::query::Query;
 use crate::api::sse::{self, Watched};
 use crate::api::state::ApiState;
 use crate::api::text;
+use crate::api::ui_stream::encode::{self, UiStream};
 use crate::api::wait::{self, TurnOutcome, Waited};
 use crate::live::follow::Shown;
 use crate::model::event::Event;
@@ -68,6 +70,10 @@ pub(super) struct TurnWait {
     /// sent.
     #[param(inline)]
     deltas: Option<Deltas>,
+    /// `ui` streams parts of a UI message, as `Accept: text/event-stream;
+    /// protocol=ui-message-stream` does.
+    #[param(inline)]
+    protocol: Option<Protocol>,
 }
 
 /// Create a turn. It is answered at once; as a stream of events, if the header
@@ -112,7 +118,7 @@ pub(super) async fn create_turn(
 ) -> Result<Response, Failure> {
     caller.require(Scope::TurnsWrite)?;
     state.takes_work()?;
-    let wanted = accept::wanted(&headers)?;
+    let wanted = accept::wanted(&headers)?.in_protocol(asked.protocol);
     let patience = patience(wanted, asked.wait)?;
     let shown = shown(wanted, &asked)?;
     let (request, once): (TurnRequest, _) = payload.json_once(&caller.principal).await?;
@@ -137,7 +143,19 @@ pub(super) async fn create_turn(
         let follower = streams::of_new_turn(&state, caller.scope, (bell, turn.id), first_seq, shown);
         let answer = match wanted {
             Wanted::Text => text::response(state, follower, leash, lifetime).await.into_response(),
-            _ => sse::response(state, Watched::Session(Box::new(follower)), leash, lifetime),
+            Wanted::Ui => {
+                let encoder = UiStream::new(&turn, None);
+                encode::response(stream::Watched {
+                    state,
+                    follower,
+                    leash,
+                    lifetime,
+                    encoder,
+                })
+            }
+            Wanted::Stream | Wanted::Json => {
+                sse::response(state, Watched::Session(Box::new(follower)), leash, lifetime)
+            }
         };
         return Ok(once::marked((place.header(CONTENT_LOCATION), answer), replayed));
     }
@@ -237,7 +255,7 @@ fn shown(wanted: Wanted, asked: &TurnWait) -> Result<Shown, Failure> {
 
 fn patience(wanted: Wanted, wait: Option<u64>) -> Result<Option<Duration>, Failure> {
     match (wanted, wait) {
-        (Wanted::Stream | Wanted::Text, Some(_)) => Err(Failure::field(
+        (Wanted::Stream | Wanted::Ui | Wanted::Text, Some(_)) => Err(Failure::field(
             "wait",
             "a stream is not waited for; leave out `wait`, or send `Accept: application/json`",
         )),

@@ -1,7 +1,7 @@
 //! A policy laid over a judgement: what no longer counts is taken out, what the
 //! lists say is put in, and the verdict follows from what is there then.
 
-use super::known::{is_known, is_transparent};
+use super::known::{is_known, is_transparent, runs_tools};
 use super::paths::{Named, PathPattern, Scene, Use, candidates};
 use super::pattern::{Restricted, Restricting, line_to_allow};
 use super::{Compiled, PolicyMode};
@@ -10,6 +10,9 @@ use crate::guard::{Finding, Judgement, ResolvedCommand, ResolvedRedirect, Settin
 
 /// The rule about shells that are handed their code.
 const SHELL_CODE: &str = "shell-code";
+
+/// Bytes of commands, for each word and wildcard of the patterns: some 20 ms.
+const MOST_WORK: usize = 2_000_000;
 
 /// Words of one command at which a restricted one is looked for.
 const MOST_INNER: usize = 16;
@@ -28,11 +31,15 @@ impl Compiled {
         if self.is_empty() {
             return judgement;
         }
+        if MOST_WORK < self.weight.saturating_mul(size(&judgement)) {
+            self.give_up(text, &mut judgement);
+            return judgement;
+        }
         self.take_out(text, &mut judgement);
         let scene = Scene::new(&judgement, setting);
         let mut found = Vec::new();
         for command in &judgement.commands {
-            found.extend(self.on_command(command, &scene));
+            found.extend(self.on_command(command, &judgement.commands, &scene));
         }
         for redirect in &judgement.redirects {
             found.extend(self.on_redirect(redirect, &scene));
@@ -43,11 +50,7 @@ impl Compiled {
                 .iter()
                 .any(|finding| finding.rule == ledger::PARSER_LIMIT)
         {
-            let why = "what cannot be read may hold what the policy denies".to_owned();
-            found.push((
-                Verdict::Deny,
-                finding("policy-unread", "policy: not read", why, Severity::High, whole(text)),
-            ));
+            self.give_up(text, &mut judgement);
         }
         for (verdict, finding) in found {
             judgement.verdict = judgement.verdict.max(verdict);
@@ -57,6 +60,23 @@ impl Compiled {
             }
         }
         judgement
+    }
+
+    /// What is not compared may be what a list names.
+    fn give_up(&self, text: &str, judgement: &mut Judgement) {
+        let (verdict, why) = match self.denies() {
+            true => (Verdict::Deny, "what cannot be read may hold what the policy denies"),
+            false => (Verdict::Ask, "too much to be compared with the policy"),
+        };
+        judgement.verdict = judgement.verdict.max(verdict);
+        let told = finding(
+            "policy-unread",
+            "policy: not read",
+            why.to_owned(),
+            Severity::High,
+            whole(text),
+        );
+        judgement.findings.push(told);
     }
 
     /// Nothing stands in it.
@@ -92,10 +112,7 @@ impl Compiled {
     /// A shell that is handed its code in an argument, where a list names all that
     /// the code runs.
     fn settles_code(&self, judgement: &Judgement) -> bool {
-        let listed = |command: &ResolvedCommand| {
-            let line = line_to_allow(command);
-            is_nothing_else(command) || self.allow.iter().any(|pattern| pattern.covers(&line))
-        };
+        let listed = |command: &ResolvedCommand| is_nothing_else(command) || self.covers(command);
         self.mode != PolicyMode::Patterns && judgement.commands.iter().all(listed)
     }
 
@@ -113,15 +130,17 @@ impl Compiled {
             && self.allow.iter().any(|pattern| pattern.exact && pattern.covers(&line))
     }
 
-    fn on_command(&self, command: &ResolvedCommand, scene: &Scene<'_>) -> Option<(Verdict, Finding)> {
+    fn on_command(
+        &self,
+        command: &ResolvedCommand,
+        all: &[ResolvedCommand],
+        scene: &Scene<'_>,
+    ) -> Option<(Verdict, Finding)> {
         if let Some((verdict, text, may)) = self.restriction(command, scene) {
             return Some((verdict, restricted(verdict, text, may, command.span, argv(command))));
         }
-        let line = line_to_allow(command);
-        if self.allow.iter().any(|pattern| pattern.covers(&line)) {
-            return None;
-        }
-        if is_nothing_else(command) {
+        // Of words that may be data only the lists that restrict have to say.
+        if command.guessed || self.covers(command) || is_nothing_else(command) || self.covers_runner(command, all) {
             return None;
         }
         let verdict = match self.mode {
@@ -130,6 +149,19 @@ impl Compiled {
             PolicyMode::Rules => self.default,
         };
         (verdict != Verdict::Allow).then(|| (verdict, unlisted(&command.program, command.span, argv(command))))
+    }
+
+    fn covers(&self, command: &ResolvedCommand) -> bool {
+        let line = line_to_allow(command);
+        self.allow.iter().any(|pattern| pattern.covers(&line))
+    }
+
+    /// Who may start any tool of a project by its runner may start this one. What
+    /// the tool starts in turn is not covered by that.
+    fn covers_runner(&self, command: &ResolvedCommand, all: &[ResolvedCommand]) -> bool {
+        let Some(span) = command.runner else { return false };
+        let mut runners = all.iter().filter(|runner| runner.span == span).peekable();
+        runners.peek().is_some() && runners.all(|runner| runs_tools(&runner.program) && self.covers(runner))
     }
 
     /// The strongest list that names the command, and whether it only may.
@@ -152,7 +184,9 @@ impl Compiled {
                 .find(|pattern| pattern.hits(&own))
                 .map(|pattern| pattern.text.as_str());
             if let Some(text) = hit.or_else(|| named(path_patterns, &paths)) {
-                return Some((verdict, text, false));
+                // Nobody knows whether it runs at all.
+                let verdict = if command.guessed { Verdict::Ask } else { verdict };
+                return Some((verdict, text, command.guessed));
             }
         }
         // What is not certain is a person's to say.
@@ -247,6 +281,16 @@ fn unlisted(what: &str, span: Span, argv: Vec<String>) -> Finding {
     let description = "no list of the policy names it".to_owned();
     let made = finding("policy-unlisted", &key, description, Severity::Medium, span);
     Finding { argv, ..made }
+}
+
+/// Bytes that patterns are compared with.
+fn size(judgement: &Judgement) -> usize {
+    let words = |command: &ResolvedCommand| {
+        let arguments: usize = command.arguments.iter().map(|word| word.len() + 1).sum();
+        command.program.len() + arguments
+    };
+    let paths = judgement.redirects.iter().map(|redirect| redirect.path.len());
+    judgement.commands.iter().map(words).chain(paths).sum()
 }
 
 fn whole(text: &str) -> Span {

@@ -424,3 +424,15 @@ pub(super) fn is_transparent(name: &str, arguments: &[String]) -> bool {
     };
     TRANSPARENT.contains(&name) || (SHELLS.contains(&name) && plain_code())
 }
+
+/// Programs that start a tool of a project, or one of a registry, by its name.
+const TOOL_RUNNERS: &[&str] = &[
+    "npx", "bunx", "pnpx", "uvx", "npm", "pnpm", "yarn", "bun", "pipx", "uv", "poetry", "pipenv", "pdm", "hatch",
+    "rye", "bundle", "composer", "mise",
+];
+
+/// Whether the program is there to start a tool that its first operand names.
+pub(super) fn runs_tools(program: &str) -> bool {
+    let name = program.rsplit('/').next().unwrap_or_default();
+    TOOL_RUNNERS.contains(&name)
+}

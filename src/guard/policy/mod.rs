@@ -90,6 +90,8 @@ pub struct Compiled {
     deny: Vec<Restricting>,
     deny_paths: Vec<PathPattern>,
     families_off: Vec<String>,
+    /// Words and wildcards of all patterns: what one byte of a command costs.
+    weight: usize,
 }
 
 /// Whether a text can stand in a list of a policy.
@@ -125,6 +127,11 @@ impl Policy {
             deny,
             deny_paths,
             families_off: self.families_off.clone(),
+            weight: [&self.allow, &self.ask, &self.deny]
+                .into_iter()
+                .flatten()
+                .map(|text| 1 + text.matches(['*', '?']).count())
+                .sum(),
         })
     }
 

@@ -176,12 +176,16 @@ fn paths_are_restricted_however_they_are_written() {
 #[test]
 fn what_may_be_restricted_is_a_persons_to_say() {
     let policy = policy(serde_json::json!({"mode": "rules", "default": "allow", "deny": ["git push*", "curl"]}));
-    let asked = ["git $WHAT", "$WHAT x"];
-    assert_verdicts(&policy, Verdict::Ask, &asked);
-    let denied = [
-        // What an unknown program runs is taken for what its words say.
+    let asked = [
+        "git $WHAT",
+        "$WHAT x",
+        // What an unknown program runs may be what its words say.
         "mywrap git push",
         "mywrap --n 3 curl x",
+        "cat > deploy.sh <<'E'\ncurl x\nE",
+    ];
+    assert_verdicts(&policy, Verdict::Ask, &asked);
+    let denied = [
         "yes | xargs curl x",
         "find . -exec curl {} +",
         "sudo -u bob git push",
@@ -199,6 +203,33 @@ fn what_may_be_restricted_is_a_persons_to_say() {
         "grep curl x",
     ];
     assert_verdicts(&policy, Verdict::Allow, &fine);
+}
+
+#[test]
+fn who_may_start_any_tool_by_its_runner_may_start_this_one() {
+    let policy = policy(serde_json::json!({"mode": "allowlist",
+        "allow": ["npx *", "uv run *", "sudo *", "xargs *", "find *", "mywrap *", "head *"], "deny": ["curl"]}));
+    let allowed = [
+        "npx tsc --noEmit | head -40",
+        "npx -y eslint@9 .",
+        "uv run pytest -q",
+        "mywrap git status",
+    ];
+    assert_verdicts(&policy, Verdict::Allow, &allowed);
+    let asked = [
+        // Not a tool that the runner names, but a line of its own.
+        "npx -c 'tsc && cat x'",
+        "npx sh -c 'cat x'",
+        "npx rimraf build",
+        "npx tsc && cat x",
+        "uv pip install x",
+        "sudo cat x",
+        "ls | xargs cat",
+        "find . -exec cat {} +",
+        "mywrap curl x",
+    ];
+    assert_verdicts(&policy, Verdict::Ask, &asked);
+    assert_verdicts(&policy, Verdict::Deny, &["npx curl x", "npx rm -rf /"]);
 }
 
 #[test]
@@ -221,6 +252,23 @@ fn what_is_too_long_to_be_read_is_denied_where_anything_is() {
     let denies = policy(serde_json::json!({"mode": "rules", "default": "allow", "deny": ["curl *"]}));
     assert_verdicts(&denies, Verdict::Deny, &[&long]);
     assert_verdicts(&policy(serde_json::json!({})), Verdict::Ask, &[&long]);
+}
+
+/// 300 stars are 300 places at which a match may be: of 20,000 letters that is
+/// more than anybody should wait for.
+#[test]
+fn what_takes_too_long_to_compare_is_not_compared() {
+    let stars = "*a".repeat(300);
+    let long = format!("echo {};", "a".repeat(20_000));
+    let asks = policy(serde_json::json!({"mode": "rules", "default": "allow", "ask": [stars]}));
+    assert_verdicts(&asks, Verdict::Ask, &[&long]);
+    assert_verdicts(&asks, Verdict::Allow, &["echo aaaa"]);
+    let denies = policy(serde_json::json!({"mode": "rules", "default": "allow", "deny": [stars]}));
+    assert_verdicts(&denies, Verdict::Deny, &[&long]);
+    // What ordinary lists cost is nothing of that.
+    let many: Vec<String> = (0..40).map(|number| format!("tool{number} *")).collect();
+    let many = policy(serde_json::json!({"mode": "rules", "default": "allow", "deny": many}));
+    assert_verdicts(&many, Verdict::Allow, &[&long]);
 }
 
 #[test]

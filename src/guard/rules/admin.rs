@@ -92,6 +92,92 @@ pub(super) const RULES: &[Rule] = &[
         misses: &["iptables -L", "ufw status", "nft list ruleset", "setenforce 1"],
     },
     Rule {
+        id: "network-cut",
+        key: "network of the machine taken down",
+        description: "cuts the machine, and whoever works on it, off the network",
+        weight: HIGH,
+        programs: &[
+            "ip",
+            "ifconfig",
+            "ifdown",
+            "route",
+            "nmcli",
+            "rfkill",
+            "networksetup",
+            "wg-quick",
+        ],
+        when: cuts_network,
+        hits: &[
+            "ip link set eth0 down",
+            "sudo ip route flush table main",
+            "ifconfig eth0 down",
+            "route del default",
+            "nmcli networking off",
+            "rfkill block all",
+        ],
+        misses: &[
+            "ip addr show",
+            "ip route get 1.1.1.1",
+            "ifconfig eth0",
+            "nmcli device status",
+            "rfkill list",
+            "route -n",
+        ],
+    },
+    Rule {
+        id: "boot-change",
+        key: "change of how the machine boots",
+        description: "changes what the machine boots, or whether it does",
+        weight: HIGH,
+        programs: &[
+            "grub-install",
+            "update-grub",
+            "grub-mkconfig",
+            "efibootmgr",
+            "bootctl",
+            "bless",
+            "mokutil",
+        ],
+        when: |call, _| match call.name.as_str() {
+            "efibootmgr" => call
+                .options()
+                .find(|arg| arg.text.starts_with('-') && !matches!(arg.text.as_str(), "-v" | "--verbose" | "--help"))
+                .map(|arg| arg.span),
+            "bootctl" | "bless" | "mokutil" => call
+                .args
+                .iter()
+                .find(|arg| {
+                    let verb = arg.text.trim_start_matches('-');
+                    [
+                        "install",
+                        "remove",
+                        "set-",
+                        "setBoot",
+                        "disable-validation",
+                        "delete",
+                        "reset",
+                    ]
+                    .iter()
+                    .any(|start| verb.starts_with(start))
+                })
+                .map(|arg| arg.span),
+            "grub-mkconfig" => call.has(&["-o", "--output"]),
+            _ => call.has(&["--help", "--version", "-V"]).is_none().then_some(call.span),
+        },
+        hits: &[
+            "grub-install /dev/sda",
+            "sudo update-grub",
+            "efibootmgr -B -b 0001",
+            "bootctl remove",
+        ],
+        misses: &[
+            "efibootmgr -v",
+            "bootctl status",
+            "grub-install --help",
+            "mokutil --sb-state",
+        ],
+    },
+    Rule {
         id: "kernel-change",
         key: "change of the running kernel",
         description: "loads code into the kernel, changes it or boots another one",
@@ -175,6 +261,24 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
+fn cuts_network(call: &Call, _: &Scene<'_>) -> Option<Span> {
+    let word = |words: &[&str]| {
+        call.args
+            .iter()
+            .find(|arg| words.contains(&arg.text.as_str()))
+            .map(|arg| arg.span)
+    };
+    match call.name.as_str() {
+        "ip" => word(&["down", "flush", "del", "delete"]),
+        "ifconfig" | "wg-quick" => word(&["down"]),
+        "route" => word(&["del", "delete", "flush"]),
+        "nmcli" => word(&["off", "down", "delete", "disconnect"]),
+        "rfkill" => word(&["block"]),
+        "networksetup" => word(&["off"]),
+        _ => call.operands().next().map(|name| name.span),
+    }
+}
+
 fn opens_firewall(call: &Call, _: &Scene<'_>) -> Option<Span> {
     let word = |words: &[&str]| {
         call.args
@@ -183,7 +287,9 @@ fn opens_firewall(call: &Call, _: &Scene<'_>) -> Option<Span> {
             .map(|arg| arg.span)
     };
     match call.name.as_str() {
-        "iptables" | "ip6tables" => word(&["-F", "--flush", "-X", "-P", "--policy", "-D", "--delete"]),
+        "iptables" | "ip6tables" => word(&[
+            "-F", "--flush", "-X", "-P", "--policy", "-D", "--delete", "-A", "--append", "-I", "--insert",
+        ]),
         "nft" => word(&["flush", "delete"]),
         "ufw" => word(&["disable", "reset", "delete", "allow"]),
         "firewall-cmd" => call

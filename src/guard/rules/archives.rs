@@ -1,7 +1,7 @@
 //! Archives that are unpacked where the system or the user keeps what matters.
 
 use super::paths::{Class, classify, in_any, locate, without_glob};
-use super::{HIGH, Rule, Scene};
+use super::{HIGH, MEDIUM, Rule, Scene};
 use crate::guard::Span;
 use crate::guard::call::{Call, is_group};
 
@@ -9,33 +9,54 @@ const FOLDERS: &[&str] = &["/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/
 /// Where software is put by hand.
 const MEANT_FOR_IT: &[&str] = &["/usr/local", "/usr/src", "/usr/share"];
 
-pub(super) const RULES: &[Rule] = &[Rule {
-    id: "extract-over-system",
-    key: "archive unpacked over the system or the home directory",
-    description: "overwrites files of the system or of the user with those of an archive",
-    weight: HIGH,
-    programs: &[
-        "tar", "gtar", "bsdtar", "unzip", "7z", "7za", "7zz", "cpio", "unrar", "pax", "bsdcpio", "dar",
-    ],
-    when: unpacks,
-    hits: &[
-        "tar xf a.tar -C /",
-        "curl h | sudo tar xz -C /usr",
-        "tar -P -xf a.tar",
-        "unzip -o a.zip -d /etc",
-        "7z x a.7z -o/etc",
-        "cpio -idm -D / < x.cpio",
-        "unzip a.zip -d ~/.ssh",
-    ],
-    misses: &[
-        "tar xzf a.tgz -C build",
-        "tar -C /usr/local -xzf go.tar.gz",
-        "unzip a.zip -d out",
-        "tar czf a.tgz -C / etc",
-        "7z l a.7z",
-        "tar -xf a.tar -C /opt/app",
-    ],
-}];
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "archive-and-remove",
+        key: "archive that removes its files",
+        description: "deletes files and directories once they are in an archive",
+        weight: MEDIUM,
+        programs: &["tar", "gtar", "bsdtar", "zip"],
+        when: |call, _| {
+            if call.name == "zip" {
+                return call.has(&["-m", "--move", "-rm", "-mr"]);
+            }
+            call.long("remove-files", 4)
+        },
+        hits: &[
+            "tar --remove-files -cf x.tar src",
+            "zip -m x.zip src -r",
+            "zip -rm x.zip src",
+        ],
+        misses: &["tar -cf x.tar src", "zip -r x.zip src", "tar --recursion -cf x.tar a"],
+    },
+    Rule {
+        id: "extract-over-system",
+        key: "archive unpacked over the system or the home directory",
+        description: "overwrites files of the system or of the user with those of an archive",
+        weight: HIGH,
+        programs: &[
+            "tar", "gtar", "bsdtar", "unzip", "7z", "7za", "7zz", "cpio", "unrar", "pax", "bsdcpio", "dar",
+        ],
+        when: unpacks,
+        hits: &[
+            "tar xf a.tar -C /",
+            "curl h | sudo tar xz -C /usr",
+            "tar -P -xf a.tar",
+            "unzip -o a.zip -d /etc",
+            "7z x a.7z -o/etc",
+            "cpio -idm -D / < x.cpio",
+            "unzip a.zip -d ~/.ssh",
+        ],
+        misses: &[
+            "tar xzf a.tgz -C build",
+            "tar -C /usr/local -xzf go.tar.gz",
+            "unzip a.zip -d out",
+            "tar czf a.tgz -C / etc",
+            "7z l a.7z",
+            "tar -xf a.tar -C /opt/app",
+        ],
+    },
+];
 
 fn unpacks(call: &Call, scene: &Scene<'_>) -> Option<Span> {
     let first = call

@@ -126,6 +126,20 @@ pub(super) const RULES: &[Rule] = &[
             "turso",
             "planetscale",
             "ansible",
+            "hub",
+            "minikube",
+            "kind",
+            "k3d",
+            "argocd",
+            "flux",
+            "istioctl",
+            "borg",
+            "restic",
+            "rabbitmqctl",
+            "rabbitmqadmin",
+            "kafka-topics",
+            "kafka-topics.sh",
+            "confluent",
         ],
         when: cloud_deletes,
         hits: &[
@@ -142,6 +156,19 @@ pub(super) const RULES: &[Rule] = &[
             "vercel rm x",
             "eksctl delete cluster x",
             "sls remove",
+            "aws ec2 stop-instances --instance-ids i",
+            "aws kms schedule-key-deletion --key-id k",
+            "aws s3 mv s3://a s3://b --recursive",
+            "gsutil -m rsync -d x gs://b",
+            "minikube delete",
+            "kind delete cluster",
+            "argocd app delete x",
+            "flux uninstall",
+            "istioctl uninstall --purge",
+            "restic forget --prune x",
+            "rabbitmqctl delete_queue q",
+            "kafka-topics.sh --delete --topic t",
+            "ansible all -m file -a 'path=/x state=absent'",
         ],
         misses: &[
             "aws s3 ls",
@@ -153,6 +180,16 @@ pub(super) const RULES: &[Rule] = &[
             "aws s3 rm s3://x/one.txt",
             "az account show",
             "firebase emulators:start",
+            "aws ec2 describe-instances",
+            "aws s3 mv a.txt s3://b/",
+            "minikube start",
+            "kind create cluster",
+            "restic snapshots",
+            "restic forget --keep-last 3 --dry-run",
+            "kafka-topics.sh --list",
+            "rabbitmqctl list_queues",
+            "flux get all",
+            "ansible all -m ping",
         ],
     },
     Rule {
@@ -200,36 +237,6 @@ pub(super) const RULES: &[Rule] = &[
             "kubectl debug pod/x",
             "kubectl apply -f x.yaml",
             "kubectl describe node n",
-        ],
-    },
-    Rule {
-        id: "database-drop",
-        key: "drop of a database",
-        description: "drops a database or empties a store",
-        weight: HIGH,
-        programs: &[
-            "dropdb",
-            "dropuser",
-            "mysqladmin",
-            "redis-cli",
-            "mongo",
-            "mongosh",
-            "valkey-cli",
-        ],
-        when: drops,
-        hits: &[
-            "dropdb x",
-            "mysqladmin drop x",
-            "redis-cli FLUSHALL",
-            "mongo --eval 'db.dropDatabase()'",
-            "mongosh --eval 'db.users.deleteMany({})'",
-            "redis-cli --scan --pattern 'a:*' | xargs redis-cli del",
-        ],
-        misses: &[
-            "redis-cli ping",
-            "mysqladmin status",
-            "dropdb --help",
-            "mongosh --eval 'db.users.find()'",
         ],
     },
 ];
@@ -295,9 +302,20 @@ fn cloud_deletes(call: &Call, _: &Scene<'_>) -> Option<Span> {
                 | "deprovision"
                 | "archive"
                 | "del"
-        ) || ["delete-", "terminate-", "deregister-", "purge-", "destroy-"]
-            .iter()
-            .any(|start| text.starts_with(start))
+                | "deallocate"
+                | "force_reset"
+        ) || [
+            "delete-",
+            "terminate-",
+            "deregister-",
+            "purge-",
+            "destroy-",
+            "schedule-key-",
+            "delete_",
+            "purge_",
+        ]
+        .iter()
+        .any(|start| text.starts_with(start))
             || [":destroy", ":delete", ":reset", ":purge", ":disable"]
                 .iter()
                 .any(|end| text.ends_with(end))
@@ -311,14 +329,45 @@ fn cloud_deletes(call: &Call, _: &Scene<'_>) -> Option<Span> {
     // One file at a time is everyday; a tree is not.
     let one_by_one = call.is(&["aws", "gsutil", "mc", "s3cmd", "s5cmd", "b2", "azcopy", "gh", "glab"]);
     let recursive = call.has(&["--recursive", "-r", "-R"]).is_some();
+    let verb = |wanted: &str| words.iter().any(|word| word.text == wanted);
     let mirrors = call
         .has(&["--delete"])
-        .filter(|_| words.iter().any(|word| word.text == "sync"));
+        .filter(|_| verb("sync"))
+        .or_else(|| call.has(&["-d"]).filter(|_| call.name == "gsutil" && verb("rsync")))
+        .or_else(|| {
+            call.has(&["--delete"])
+                .filter(|_| call.name.starts_with("kafka-topics"))
+        })
+        .or_else(|| {
+            call.has(&["--prune"])
+                .filter(|_| call.name == "restic" && verb("forget"))
+        })
+        .or_else(|| {
+            let moves = recursive && verb("mv") && call.is(&["aws", "gsutil", "mc", "s5cmd"]);
+            moves.then_some(call.span)
+        });
+    if let Some(stopped) = words.iter().find(|word| stops(call, &word.text)) {
+        return Some(stopped.span);
+    }
     let removes = words.iter().find(|word| {
         let text = word.text.as_str();
         deletes(text) && (!matches!(text, "rm" | "del" | "remove" | "archive") || recursive || !one_by_one)
     });
     removes.map(|word| word.span).or(mirrors)
+}
+
+/// Verbs that end what runs, in tools whose words of that kind mean nothing else.
+fn stops(call: &Call, verb: &str) -> bool {
+    match call.name.as_str() {
+        "aws" => verb.starts_with("stop-") || verb.starts_with("reboot-"),
+        "az" => matches!(verb, "stop" | "restart"),
+        "flux" | "istioctl" => verb == "uninstall",
+        "railway" => verb == "down",
+        // `-a` names the arguments of a module, which is no verb.
+        "ansible" => call.args.iter().any(|arg| arg.text.contains("state=absent")),
+        "rabbitmqctl" => matches!(verb, "reset" | "stop" | "stop_app"),
+        _ => false,
+    }
 }
 
 fn grants_rights(call: &Call, _: &Scene<'_>) -> Option<Span> {
@@ -395,38 +444,4 @@ fn changes_cluster(call: &Call, _: &Scene<'_>) -> Option<Span> {
         _ => false,
     };
     changes.then_some(verb.span)
-}
-
-fn drops(call: &Call, _: &Scene<'_>) -> Option<Span> {
-    let word = |words: &[&str]| {
-        call.args
-            .iter()
-            .find(|arg| words.contains(&arg.text.to_lowercase().as_str()))
-            .map(|arg| arg.span)
-    };
-    match call.name.as_str() {
-        "dropdb" | "dropuser" => call.operands().next().map(|name| name.span),
-        "mysqladmin" => word(&["drop", "shutdown"]),
-        "redis-cli" | "valkey-cli" => word(&["flushall", "flushdb", "shutdown"]).or_else(|| {
-            word(&["del", "unlink"])
-                .filter(|_| call.wrapped_by(&["xargs"]) || call.args.iter().any(|arg| !arg.runs.is_empty()))
-        }),
-        _ => call
-            .args
-            .iter()
-            .find(|arg| {
-                let text = arg.text.as_str();
-                [
-                    "dropDatabase",
-                    ".drop()",
-                    ".drop(",
-                    "deleteMany({})",
-                    "remove({})",
-                    ".dropIndexes(",
-                ]
-                .iter()
-                .any(|call| text.contains(call))
-            })
-            .map(|arg| arg.span),
-    }
 }

@@ -1,6 +1,6 @@
 //! Frameworks and tools that reset or drop a whole database.
 
-use super::{HIGH, Rule};
+use super::{HIGH, Rule, Scene};
 use crate::guard::Span;
 use crate::guard::call::Call;
 
@@ -50,73 +50,105 @@ const RESETS: &[(&[&str], &[&str])] = &[
     (&["convex", "drizzle-kit"], &["drop"]),
 ];
 
-pub(super) const RULES: &[Rule] = &[Rule {
-    id: "database-reset",
-    key: "reset of a database",
-    description: "throws a database with its data away and makes it anew",
-    weight: HIGH,
-    programs: &[
-        "rails",
-        "rake",
-        "php",
-        "artisan",
-        "sail",
-        "python",
-        "django-admin",
-        "manage.py",
-        "prisma",
-        "sequelize",
-        "sequelize-cli",
-        "typeorm",
-        "knex",
-        "alembic",
-        "flask",
-        "supabase",
-        "mix",
-        "diesel",
-        "sqlx",
-        "sea-orm-cli",
-        "dbmate",
-        "migrate",
-        "goose",
-        "flyway",
-        "liquibase",
-        "hasura",
-        "symfony",
-        "console",
-        "doctrine",
-        "pg_restore",
-        "mongorestore",
-        "influx",
-        "clickhouse-client",
-        "convex",
-        "drizzle-kit",
-    ],
-    when: resets,
-    hits: &[
-        "rails db:drop",
-        "bundle exec rake db:reset",
-        "php artisan migrate:fresh --seed",
-        "python manage.py flush --noinput",
-        "npx prisma migrate reset --force",
-        "npx sequelize-cli db:drop",
-        "alembic downgrade base",
-        "mix ecto.reset",
-        "supabase db reset",
-        "flyway clean",
-        "sqlx database drop -y",
-    ],
-    misses: &[
-        "rails db:migrate",
-        "php artisan migrate",
-        "python manage.py migrate",
-        "npx prisma migrate dev",
-        "alembic upgrade head",
-        "mix ecto.migrate",
-        "sqlx migrate run",
-        "python flush.py",
-    ],
-}];
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "database-reset",
+        key: "reset of a database",
+        description: "throws a database with its data away and makes it anew",
+        weight: HIGH,
+        programs: &[
+            "rails",
+            "rake",
+            "php",
+            "artisan",
+            "sail",
+            "python",
+            "django-admin",
+            "manage.py",
+            "prisma",
+            "sequelize",
+            "sequelize-cli",
+            "typeorm",
+            "knex",
+            "alembic",
+            "flask",
+            "supabase",
+            "mix",
+            "diesel",
+            "sqlx",
+            "sea-orm-cli",
+            "dbmate",
+            "migrate",
+            "goose",
+            "flyway",
+            "liquibase",
+            "hasura",
+            "symfony",
+            "console",
+            "doctrine",
+            "pg_restore",
+            "mongorestore",
+            "influx",
+            "clickhouse-client",
+            "convex",
+            "drizzle-kit",
+        ],
+        when: resets,
+        hits: &[
+            "rails db:drop",
+            "bundle exec rake db:reset",
+            "php artisan migrate:fresh --seed",
+            "python manage.py flush --noinput",
+            "npx prisma migrate reset --force",
+            "npx sequelize-cli db:drop",
+            "alembic downgrade base",
+            "mix ecto.reset",
+            "supabase db reset",
+            "flyway clean",
+            "sqlx database drop -y",
+        ],
+        misses: &[
+            "rails db:migrate",
+            "php artisan migrate",
+            "python manage.py migrate",
+            "npx prisma migrate dev",
+            "alembic upgrade head",
+            "mix ecto.migrate",
+            "sqlx migrate run",
+            "python flush.py",
+        ],
+    },
+    Rule {
+        id: "database-drop",
+        key: "drop of a database",
+        description: "drops a database or empties a store",
+        weight: HIGH,
+        programs: &[
+            "dropdb",
+            "dropuser",
+            "mysqladmin",
+            "redis-cli",
+            "mongo",
+            "mongosh",
+            "valkey-cli",
+        ],
+        when: drops,
+        hits: &[
+            "dropdb x",
+            "mysqladmin drop x",
+            "redis-cli FLUSHALL",
+            "mongo --eval 'db.dropDatabase()'",
+            "mongosh --eval 'db.users.deleteMany({})'",
+            "redis-cli --scan --pattern 'a:*' | xargs redis-cli del",
+        ],
+        misses: &[
+            "redis-cli ping",
+            "mysqladmin status",
+            "dropdb --help",
+            "mongosh --eval 'db.users.find()'",
+        ],
+    },
+];
 
 fn resets(call: &Call, _: &super::Scene<'_>) -> Option<Span> {
     let (_, words) = RESETS.iter().find(|(names, _)| names.contains(&family(&call.name)))?;
@@ -140,4 +172,38 @@ fn resets(call: &Call, _: &super::Scene<'_>) -> Option<Span> {
 
 fn family(name: &str) -> &str {
     if name.starts_with("python") { "python" } else { name }
+}
+
+fn drops(call: &Call, _: &Scene<'_>) -> Option<Span> {
+    let word = |words: &[&str]| {
+        call.args
+            .iter()
+            .find(|arg| words.contains(&arg.text.to_lowercase().as_str()))
+            .map(|arg| arg.span)
+    };
+    match call.name.as_str() {
+        "dropdb" | "dropuser" => call.operands().next().map(|name| name.span),
+        "mysqladmin" => word(&["drop", "shutdown"]),
+        "redis-cli" | "valkey-cli" => word(&["flushall", "flushdb", "shutdown"]).or_else(|| {
+            word(&["del", "unlink"])
+                .filter(|_| call.wrapped_by(&["xargs"]) || call.args.iter().any(|arg| !arg.runs.is_empty()))
+        }),
+        _ => call
+            .args
+            .iter()
+            .find(|arg| {
+                let text = arg.text.as_str();
+                [
+                    "dropDatabase",
+                    ".drop()",
+                    ".drop(",
+                    "deleteMany({})",
+                    "remove({})",
+                    ".dropIndexes(",
+                ]
+                .iter()
+                .any(|call| text.contains(call))
+            })
+            .map(|arg| arg.span),
+    }
 }

@@ -103,6 +103,9 @@ pub(super) const RULES: &[Rule] = &[
             "docker rm -f $(docker ps -aq)",
             "docker stack rm x",
             "docker swarm leave --force",
+            "docker network rm x",
+            "podman system reset -f",
+            "podman --remote rm -fa",
         ],
         misses: &[
             "docker system df",
@@ -196,7 +199,9 @@ fn prunes(call: &Call, _: &Scene<'_>) -> Option<Span> {
         [object, verb, ..]
             if matches!(
                 (object.text.as_str(), verb.text.as_str()),
-                ("stack" | "service" | "secret" | "config", "rm") | ("swarm", "leave")
+                ("stack" | "service" | "secret" | "config" | "network", "rm")
+                    | ("swarm", "leave")
+                    | ("system", "reset")
             ) =>
         {
             Some(verb.span)
@@ -206,7 +211,11 @@ fn prunes(call: &Call, _: &Scene<'_>) -> Option<Span> {
             let forced = rest.iter().any(|arg| {
                 crate::guard::call::is_group(&arg.text) && arg.text.contains(['f', 'v']) || arg.text == "--force"
             });
-            let listed = rest.iter().any(|arg| !arg.runs.is_empty());
+            let listed = rest.iter().any(|arg| {
+                !arg.runs.is_empty()
+                    || crate::guard::call::is_group(&arg.text) && arg.text.contains('a')
+                    || matches!(arg.text.as_str(), "--all" | "--prune")
+            });
             (listed && (forced || verb.text == "rmi")).then_some(verb.span)
         }
         [object, verb, ..] if object.text == "volume" && matches!(verb.text.as_str(), "rm" | "remove") => {

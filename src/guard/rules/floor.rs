@@ -46,7 +46,13 @@ pub(super) const RULES: &[Rule] = &[
         weight: Weight::Floor,
         programs: REMOVERS,
         when: |call, scene| deleted(call, scene, |path| path == "~"),
-        hits: &["rm -rf ~", "rm -rf \"$HOME\"/", "rm -rf ~/*", "rm -rf /home/alice"],
+        hits: &[
+            "rm -rf ~",
+            "rm -rf \"$HOME\"/",
+            "rm -rf ~/*",
+            "rm -rf /home/alice",
+            "rm -rf ~alice",
+        ],
         misses: &["rm -rf ~/project", "rm -rf $HOME/.cache", "rm -rf ~bob"],
     },
     Rule {

@@ -250,6 +250,8 @@ pub(super) const RULES: &[Rule] = &[
             "git -c alias.x='!id' x",
             "git config core.sshCommand ./x",
             "git config --global core.hooksPath /tmp/h",
+            "git config --file .git/config core.pager 'sh -c id'",
+            "git clone --config core.hooksPath=/tmp/h https://x/y",
         ],
         misses: &[
             "git -c core.pager=cat log",
@@ -379,7 +381,7 @@ fn is_plain(value: &str) -> bool {
 }
 
 fn program_setting(call: &Call, _: &Scene<'_>) -> Option<Span> {
-    let inline = call.option_texts(&["-c"]).find(|(text, _)| {
+    let inline = call.option_texts(&["-c", "--config"]).find(|(text, _)| {
         let (name, value) = text.split_once('=').unwrap_or((text, ""));
         let name = name.to_lowercase();
         (runs_program(&name) && !is_plain(value)) || (name.starts_with("alias.") && value.starts_with('!'))
@@ -392,9 +394,11 @@ fn program_setting(call: &Call, _: &Scene<'_>) -> Option<Span> {
     if verb.text != "config" {
         return None;
     }
+    let file = call.option_text(&["-f", "--file"]).map(|(_, file)| file);
+    let is_file = |arg: &Value| file.is_some_and(|file| std::ptr::eq(file, arg));
     let mut operands = args
         .iter()
-        .filter(|arg| !arg.text.starts_with('-') && !matches!(arg.text.as_str(), "set" | "get"));
+        .filter(|arg| !arg.text.starts_with('-') && !matches!(arg.text.as_str(), "set" | "get") && !is_file(arg));
     let (name, value) = (operands.next()?, operands.next()?);
     let lower = name.text.to_lowercase();
     let runs = runs_program(&lower) && !is_plain(&value.text);

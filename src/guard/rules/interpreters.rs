@@ -3,7 +3,10 @@
 use super::{MEDIUM, Rule};
 use crate::guard::Span;
 use crate::guard::call::Call;
-use crate::guard::unwrap::{SHELLS, inline_code, is_interpreter, reads_commands, shell_code};
+use crate::guard::resolve::Value;
+use crate::guard::unwrap::{
+    SHELLS, awk_program, inline_code, is_interpreter, module_text, reads_commands, reads_program, shell_code,
+};
 
 const LANGUAGES: &[&str] = &[
     "python",
@@ -24,6 +27,26 @@ const LANGUAGES: &[&str] = &[
     "groovy",
     "scala",
     "elixir",
+    "tsx",
+    "ts-node",
+    "ipython",
+    "bpython",
+    "jython",
+    "ghc",
+    "guile",
+    "erl",
+    "jshell",
+    "jjs",
+    "irb",
+    "clj",
+    "clojure",
+    "bb",
+    "racket",
+    "sbcl",
+    "kotlin",
+    "raku",
+    "qjs",
+    "janet",
     "pwsh",
     "powershell",
 ];
@@ -48,6 +71,13 @@ pub(super) const RULES: &[Rule] = &[
             "/usr/bin/env python3 -c 1",
             "pwsh -File x.ps1",
             "php -r 1",
+            "php -B 1",
+            "tsx -e 1",
+            "ghc -e 1",
+            "erl -noshell -eval 'halt().'",
+            "guile -c 1",
+            "node --import 'data:text/javascript,1' x.js",
+            "python manage.py shell -c 1",
         ],
         misses: &[
             "python script.py -c x",
@@ -59,6 +89,9 @@ pub(super) const RULES: &[Rule] = &[
             "deno run eval.ts",
             "echo \"python -c 'x'\"",
             "python -m http.server",
+            "ghc -threaded -O2 Main.hs",
+            "tsx watch src/server.ts",
+            "python manage.py migrate",
         ],
     },
     Rule {
@@ -67,8 +100,20 @@ pub(super) const RULES: &[Rule] = &[
         description: "runs a program that stands in the command",
         weight: MEDIUM,
         programs: LANGUAGES,
-        when: |call, _| call.input.as_ref().filter(|_| reads_program(call)).map(|_| call.span),
-        hits: &["python << 'P'\nprint(1)\nP", "perl <<E\nx\nE", "python3 - <<E\nx\nE"],
+        when: |call, _| {
+            let family = is_interpreter(&call.name)?;
+            call.input
+                .as_ref()
+                .filter(|_| reads_program(call, family))
+                .map(|_| call.span)
+        },
+        hits: &[
+            "python << 'P'\nprint(1)\nP",
+            "perl <<E\nx\nE",
+            "python3 - <<E\nx\nE",
+            "deno run -A - <<< x",
+            "jshell - <<< x",
+        ],
         misses: &["python x.py <<E\ndata\nE", "cat <<E\nx\nE"],
     },
     Rule {
@@ -126,13 +171,10 @@ pub(super) const RULES: &[Rule] = &[
             if let Some((text, span)) = call.input_text().filter(|_| from_input) {
                 return (text.contains("system(") || text.contains("getline") || text.contains("| \"")).then_some(span);
             }
-            let program = call.operands().next()?;
-            let runs = program.text.contains("system(")
-                || program.text.contains("|&")
-                || program.text.contains("/inet/")
-                || program.text.contains("@load")
-                || program.text.contains("| getline")
-                || pipes_out(&program.text);
+            let program = awk_program(call)?;
+            let text = program.content.as_ref().unwrap_or(&program.text);
+            let signs = ["system(", "|&", "/inet/", "@load", "| getline"];
+            let runs = signs.iter().any(|sign| text.contains(sign)) || pipes_out(text);
             runs.then_some(program.span)
         },
         hits: &[
@@ -140,6 +182,8 @@ pub(super) const RULES: &[Rule] = &[
             "gawk 'BEGIN{s=\"/inet/tcp/0/h/1\"}'",
             "awk 'BEGIN { system(\"id\") }'",
             "awk '{ print | \"sh\" }' f",
+            "awk -v c='rm -rf x' 'BEGIN{system(c)}'",
+            "awk -f <(echo 'BEGIN{system(\"id\")}') f",
         ],
         misses: &["awk '{ print $1 }' f", "awk -F: '$3 > 5' f"],
     },
@@ -150,10 +194,28 @@ pub(super) const RULES: &[Rule] = &[
         weight: MEDIUM,
         programs: &["sed", "gsed"],
         when: |call, _| {
-            let script = call.operands().next()?;
-            runs_command(&script.text).then_some(script.span)
+            let first = call.operands().next();
+            let given = call.option_texts(&["-e", "--expression"]);
+            let mut scripts = first
+                .map(|script| (script.text.as_str(), script))
+                .into_iter()
+                .chain(given);
+            let script = scripts
+                .find(|(text, _)| runs_command(text))
+                .map(|(_, script)| script.span);
+            script.or_else(|| {
+                let mut files = call.option_texts(&["-f", "--file"]);
+                let runs = |file: &Value| file.content.as_deref().is_some_and(runs_command);
+                files.find(|(_, file)| runs(file)).map(|(_, file)| file.span)
+            })
         },
-        hits: &["sed '1e id' f", "sed 's/x/id/e' f"],
+        hits: &[
+            "sed '1e id' f",
+            "sed 's/x/id/e' f",
+            "sed --expression='e id' f",
+            "sed -n -e p -e '1e id' f",
+            "sed -f <(echo 'e id') f",
+        ],
         misses: &["sed 's/a/e/' f", "sed -n '1,3p' f", "sed 's/a/b/g' e"],
     },
     Rule {
@@ -201,12 +263,17 @@ fn pipes_out(program: &str) -> bool {
 
 fn inline(call: &Call) -> Option<Span> {
     let family = is_interpreter(&call.name)?;
-    inline_code(call, family).map(|(option, _)| option.span)
-}
-
-/// The interpreter has no file to run: it reads its input.
-fn reads_program(call: &Call) -> bool {
-    call.operands().next().is_none_or(|operand| operand.text == "-")
+    let option = inline_code(call, family).map(|(option, _)| option.span);
+    option.or_else(|| module_text(call).map(|text| text.span)).or_else(|| {
+        let in_project = call
+            .operands()
+            .next()
+            .is_some_and(|file| file.text.ends_with("manage.py"));
+        let shell = call.operands().nth(1).is_some_and(|verb| verb.text == "shell");
+        call.option_text(&["-c", "--command"])
+            .filter(|_| in_project && shell)
+            .map(|(_, code)| code.span)
+    })
 }
 
 /// GNU sed: the command `e`, and the flag `e` of `s`.

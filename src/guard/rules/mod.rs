@@ -17,6 +17,7 @@ mod escapes;
 mod feeds;
 mod files;
 mod floor;
+mod found;
 mod git;
 mod git_remove;
 mod hermes;
@@ -90,7 +91,7 @@ pub(crate) struct Scene<'s> {
 }
 
 /// A policy turns families off by these names; the floor's stays on.
-const FAMILIES: [(&str, &[Rule]); 28] = [
+const FAMILIES: [(&str, &[Rule]); 29] = [
     ("floor", floor::RULES),
     ("sudo", sudo::RULES),
     ("delete", delete::RULES),
@@ -113,6 +114,7 @@ const FAMILIES: [(&str, &[Rule]); 28] = [
     ("hermes", hermes::RULES),
     ("windows", windows::RULES),
     ("removal", removal::RULES),
+    ("found", found::RULES),
     ("escapes", escapes::RULES),
     ("packages", packages::RULES),
     ("publish", publish::RULES),
@@ -171,7 +173,7 @@ pub(crate) fn judge(call: &Call, scene: &Scene<'_>, ledger: &mut Ledger) {
             }
             if let Some(span) = (rule.when)(call, scene) {
                 hit |= 1 << family;
-                ledger.find(rule, span, call.contained);
+                ledger.find(rule, span, call.contained || call.guessed);
             }
         }
     };

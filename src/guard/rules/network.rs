@@ -68,6 +68,26 @@ const GENERATORS: &[&str] = &[
     "aws",
 ];
 
+/// Programs that carry out what a file says, and seldom read anything else.
+const SCRIPTED: &[&str] = &[
+    "awk", "gawk", "mawk", "nawk", "make", "gmake", "cmake", "emacs", "gdb", "expect", "vim", "nvim", "sed",
+];
+
+/// Clients that carry out what they read.
+const CLIENTS: &[&str] = &[
+    "psql",
+    "mysql",
+    "mariadb",
+    "sqlite3",
+    "duckdb",
+    "mongosh",
+    "mongo",
+    "redis-cli",
+    "cqlsh",
+    "at",
+    "batch",
+];
+
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "fetch-process-substitution",
@@ -82,6 +102,10 @@ pub(super) const RULES: &[Rule] = &[
             "source <(wget -qO- x)",
             "python3 <(curl x)",
             "bash < <(curl x)",
+            "gawk -f <(curl x) f",
+            "emacs -Q --batch -l <(curl x)",
+            "cmake -P <(curl x)",
+            "psql -f <(curl x)",
         ],
         misses: &["diff <(curl x) y", "bash <(echo hi)", "cat <(curl x)"],
     },
@@ -114,6 +138,7 @@ pub(super) const RULES: &[Rule] = &[
             "wget -qO- x | python3 -",
             "curl x | tee y | zsh",
             "(curl x) | bash -s -- a",
+            "curl x | psql app",
         ],
         misses: &[
             "curl x | jq .",
@@ -121,6 +146,7 @@ pub(super) const RULES: &[Rule] = &[
             "curl x | bash-completion",
             "curl x | python3 -m json.tool",
             "curl x -o y",
+            "curl x | psql -c 'copy t from stdin'",
         ],
     },
     Rule {
@@ -287,6 +313,7 @@ fn sink(call: &Call) -> Option<Span> {
         name if is_shell(name) => reads_commands(call),
         "source" | "." => call.args.first().is_some_and(|file| file.text == "/dev/stdin"),
         // Without a command the remote shell reads its input.
+        name if CLIENTS.contains(&name) => call.has(&["-c", "-e", "--command", "--execute", "--eval"]).is_none(),
         "ssh" => ssh_command_at(call).is_none() && !call.args.is_empty(),
         name => is_interpreter(name)
             .is_some_and(|family| inline_code(call, family).is_none() && reads_program(call, family)),
@@ -312,7 +339,11 @@ fn fetched(value: &Value, how: &[Substitution]) -> bool {
 fn runs_fetched(call: &Call, how: &[Substitution]) -> Option<Span> {
     let runs_arguments = matches!(call.name.as_str(), "eval" | "source" | ".");
     let process = how.contains(&Substitution::Process);
-    let interprets = is_shell(&call.name) || is_interpreter(&call.name).is_some() || runs_arguments;
+    let interprets = is_shell(&call.name)
+        || is_interpreter(&call.name).is_some()
+        || runs_arguments
+        || call.is(SCRIPTED)
+        || call.is(CLIENTS);
     let value = if runs_arguments || (interprets && process) {
         call.args.iter().find(|arg| fetched(arg, how))
     } else if is_shell(&call.name) {

@@ -97,6 +97,13 @@ pub(super) fn fold(text: &str, setting: &Setting<'_>) -> String {
         }
     }
     let tidy = tidy(text);
+    // `~alice` is the home of the user of that name.
+    let user = setting.home.rsplit('/').next().filter(|user| !user.is_empty());
+    if let Some(rest) = user.and_then(|user| tidy.strip_prefix('~')?.strip_prefix(user))
+        && (rest.is_empty() || rest.starts_with('/'))
+    {
+        return fold(&format!("{}{rest}", setting.home), setting);
+    }
     for (home, short) in [(setting.agent_home, "~/.hermes"), (setting.home, "~")] {
         let home = home.trim_end_matches('/');
         if let Some(rest) = tidy.strip_prefix(home)

@@ -4,6 +4,7 @@
 use super::{HIGH, Rule};
 use crate::guard::Span;
 use crate::guard::call::Call;
+use crate::guard::resolve::Value;
 
 /// Clients, and the verbs of statements given without a client.
 const RUN: &[&str] = &[
@@ -72,6 +73,7 @@ pub(super) const RULES: &[Rule] = &[
             "mysql -e '/*!50000 DROP TABLE x */'",
             "cqlsh -e 'DROP KEYSPACE k'",
             "psql -c 'BEGIN; DROP VIEW v; COMMIT'",
+            "psql -f <(echo 'drop table x')",
         ],
         misses: &[
             "echo 'drop the table'",
@@ -153,7 +155,11 @@ fn statement(call: &Call, loses: fn(&[&str]) -> bool) -> Option<Span> {
         };
         sql.contains(' ') && (bundled || any_statement(sql, loses))
     });
-    argument.map(|arg| arg.span).or_else(|| {
+    let file = || {
+        let holds = |arg: &&Value| arg.content.as_deref().is_some_and(|sql| any_statement(sql, loses));
+        call.args.iter().find(holds).map(|arg| arg.span)
+    };
+    argument.map(|arg| arg.span).or_else(file).or_else(|| {
         call.input_text()
             .filter(|(text, _)| any_statement(text, loses))
             .map(|(_, span)| span)

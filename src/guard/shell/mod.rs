@@ -13,6 +13,8 @@ mod heredoc;
 #[cfg(test)]
 mod oracle;
 #[cfg(test)]
+mod others;
+#[cfg(test)]
 mod tests;
 mod word;
 

@@ -12,13 +12,13 @@ const LONGEST: u64 = 128_000;
 const MOST: usize = 1_500;
 const FOLDERS: &[&str] = &["/usr", "/etc", "/lib", "/opt", "/bin", "/sbin", "/var/lib/dpkg"];
 
-fn bash_is_here() -> bool {
+pub(super) fn bash_is_here() -> bool {
     Path::new("/bin/bash").exists() || Path::new("/usr/bin/bash").exists()
 }
 
 /// Whether bash takes the text for a script; options that scripts set for
 /// themselves (extended patterns) are on, as they are in our grammar.
-fn bash_accepts(text: &str) -> bool {
+pub(super) fn bash_accepts(text: &str) -> bool {
     let mut child = Command::new("bash")
         .args(["--norc", "-O", "extglob", "-n"])
         .stdin(Stdio::piped())
@@ -32,7 +32,7 @@ fn bash_accepts(text: &str) -> bool {
     child.wait().unwrap().success()
 }
 
-fn our_answer(text: &str) -> Option<Trouble> {
+pub(super) fn our_answer(text: &str) -> Option<Trouble> {
     parse(text).trouble
 }
 
@@ -52,7 +52,7 @@ fn is_shell_script(text: &str) -> bool {
     matches!(program, "sh" | "bash" | "dash")
 }
 
-fn scripts() -> Vec<(PathBuf, String)> {
+pub(super) fn scripts() -> Vec<(PathBuf, String)> {
     let mut waiting: Vec<PathBuf> = FOLDERS.iter().map(PathBuf::from).collect();
     let mut seen = std::collections::HashSet::new();
     let mut found = Vec::new();
@@ -133,7 +133,7 @@ fn the_grammar_agrees_with_bash_on_the_scripts_of_this_machine() {
 }
 
 /// Lines on which parsers stumble: what bash takes, and what it refuses.
-const LINES: &[&str] = &[
+pub(super) const LINES: &[&str] = &[
     "a=(1 2 [5]=x); echo ${a[@]:1:2}",
     "echo {a,b}{1..3} {x..z..2}",
     "3<>file cat <&3 {fd}>out",

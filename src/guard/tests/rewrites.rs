@@ -94,7 +94,7 @@ fn octal_escapes(text: &str) -> String {
 }
 
 const REWRITES: &[Rewrite] = &[
-    plain("subshell", |text| format!("( {text} )")),
+    plain("subshell", |text| format!("( {text}\n)")),
     plain("group", |text| format!("{{ {text}\n}}")),
     plain("after and", |text| format!("true && {text}")),
     plain("after or", |text| format!("false || {text}")),

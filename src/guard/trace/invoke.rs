@@ -76,6 +76,7 @@ impl Tracer<'_> {
                 wrapper,
                 mut words,
                 contained,
+                guessed,
                 assigned,
                 cwd,
             } => {
@@ -106,6 +107,8 @@ impl Tracer<'_> {
                     feed: call.feed.clone(),
                     writes: Vec::new(),
                     contained: call.contained || contained,
+                    guessed: call.guessed || guessed,
+                    runner: Some(call.span),
                 };
                 let outer = self.cwd.clone();
                 if let Some(cwd) = cwd {
@@ -144,6 +147,7 @@ impl Tracer<'_> {
         Place {
             wrappers: call.wrappers.clone(),
             contained: call.contained,
+            guessed: call.guessed,
             background: call.background,
             conditional: true,
             feed: None,
@@ -273,7 +277,7 @@ impl Tracer<'_> {
             if is_shell_file(&path) {
                 let mut inner = self.inside(call, place);
                 // Nothing runs yet: worth a question, not the floor.
-                inner.contained = true;
+                inner.guessed = true;
                 inner.origin = Origin::From(call.span);
                 self.text(text, &inner);
             }

@@ -82,6 +82,8 @@ struct Place<'t> {
     /// Not on the only path: assignments add to what a variable may be.
     conditional: bool,
     contained: bool,
+    /// Nothing here may ever run.
+    guessed: bool,
     wrappers: Vec<String>,
 }
 
@@ -106,8 +108,8 @@ impl<'a> Tracer<'a> {
             active: Vec::new(),
             choice: 0,
             choices: 1,
-            // About 64 units a byte: an everyday line uses two or three.
-            work: 500_000 + 64 * length,
+            // About 40 units a byte: an everyday line uses two or three.
+            work: 500_000 + 40 * length,
             depth: 0,
         }
     }
@@ -125,6 +127,7 @@ impl<'a> Tracer<'a> {
             background: false,
             conditional: false,
             contained: false,
+            guessed: false,
             wrappers: Vec::new(),
         };
         self.text(text, &place);
@@ -308,7 +311,7 @@ impl<'a> Tracer<'a> {
     fn define(&mut self, name: &str, body: &Rc<Command>, place: &Place<'_>) {
         let span = place.origin.place(body.span);
         if state::spawns_itself(name, body) {
-            self.ledger.fork_bomb(span, place.contained);
+            self.ledger.fork_bomb(span, place.contained || place.guessed);
         }
         let mut inner = place.clone();
         inner.conditional = true;

@@ -83,6 +83,7 @@ impl Tracer<'_> {
             wrappers: place.wrappers.clone(),
             feed: place.feed.clone(),
             contained: place.contained,
+            guessed: place.guessed,
             ..Call::default()
         };
         for redirect in redirects {
@@ -187,6 +188,7 @@ impl Tracer<'_> {
         let mut call = Call {
             span,
             contained: inner.contained,
+            guessed: inner.guessed,
             feed: inner.feed.clone(),
             ..Call::default()
         };

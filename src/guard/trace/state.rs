@@ -14,6 +14,7 @@ impl Tracer<'_> {
         match call.name.as_str() {
             "export" | "declare" | "typeset" | "local" | "readonly" => self.declare(call, place),
             "alias" => self.alias(call, place),
+            "cp" | "ln" | "install" | "mv" => self.rename_program(call),
             "read" | "mapfile" | "readarray" | "getopts" => self.read_into(call, place),
             "printf" => self.print_into(call, place),
             "chmod" => self.make_executable(call),
@@ -33,6 +34,17 @@ impl Tracer<'_> {
                 let content = (arg.known && !refers).then(|| vec![text.to_owned()]);
                 self.remember(name, content, false, place);
             }
+        }
+    }
+
+    /// A program of the system under another name is still that program.
+    fn rename_program(&mut self, call: &Call) {
+        let mut operands = call.operands();
+        let (Some(program), Some(name), None) = (operands.next(), operands.next(), operands.next()) else {
+            return;
+        };
+        if program.text.starts_with('/') && program.text.contains("bin/") && name.known {
+            self.aliases.insert(name.text.clone(), program.text.clone());
         }
     }
 

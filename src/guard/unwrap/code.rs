@@ -19,7 +19,7 @@ pub(crate) const INTERPRETERS: &[(&str, &[&str])] = &[
     ("deno", &[]),
     ("perl", &["-e", "-E", "--eval"]),
     ("ruby", &["-e"]),
-    ("php", &["-r"]),
+    ("php", &["-r", "-B", "-R", "-E"]),
     ("lua", &["-e"]),
     ("luajit", &["-e"]),
     ("osascript", &["-e"]),
@@ -29,6 +29,26 @@ pub(crate) const INTERPRETERS: &[(&str, &[&str])] = &[
     ("groovy", &["-e"]),
     ("scala", &["-e"]),
     ("elixir", &["-e"]),
+    ("tsx", &["-e", "--eval", "-p", "--print"]),
+    ("ts-node", &["-e", "--eval", "-p", "--print", "-pe"]),
+    ("ipython", &["-c"]),
+    ("bpython", &["-c"]),
+    ("jython", &["-c"]),
+    ("ghc", &["-e"]),
+    ("guile", &["-c"]),
+    ("erl", &["-eval"]),
+    ("jshell", &[]),
+    ("jjs", &[]),
+    ("irb", &[]),
+    ("clj", &["-e", "--eval"]),
+    ("clojure", &["-e", "--eval"]),
+    ("bb", &["-e", "--eval"]),
+    ("racket", &["-e", "--eval"]),
+    ("sbcl", &["--eval"]),
+    ("kotlin", &["-e"]),
+    ("raku", &["-e"]),
+    ("qjs", &["-e", "--eval"]),
+    ("janet", &["-e"]),
     ("pwsh", &["-c", "-command", "-file", "-f"]),
     ("powershell", &["-c", "-command", "-file", "-f"]),
 ];
@@ -104,17 +124,28 @@ pub(super) fn unwrap(call: &Call, found: &mut Vec<Inner>) {
             found.extend(Inner::input(call));
         }
         "source" | "." => found.extend(call.args.first().and_then(content)),
+        "timeit" | "pdb" | "manage.py" | "django-admin" => hosted(call, found),
         name if is_shell(name) => shell(call, found),
         name => {
             if let Some(family) = is_interpreter(name) {
                 foreign(call, family, found);
                 module(call, family, found);
+                if first_operand(call, family).is_some_and(|file| file.text.ends_with("manage.py")) {
+                    hosted(call, found);
+                }
             }
         }
     }
 }
 
 fn shell(call: &Call, found: &mut Vec<Inner>) {
+    // What is read before anything else, and the long spellings of `fish`.
+    let starts = call.option_texts(&["--rcfile", "--init-file"]).map(|(_, file)| file);
+    found.extend(starts.filter_map(content));
+    if call.name == "fish" {
+        let code = call.option_texts(&["--command", "-C", "--init-command"]);
+        found.extend(code.map(|(text, value)| Inner::part(text, value.span)));
+    }
     if let Some(code) = shell_code(call) {
         found.push(Inner::shell(code));
     } else if reads_commands(call) {
@@ -248,6 +279,11 @@ pub(crate) fn inline_code<'c>(call: &'c Call, family: &str) -> Option<(&'c Value
     None
 }
 
+/// Interpreters whose options are words behind one dash, never bundles of letters.
+const WORDS: &[&str] = &[
+    "ghc", "erl", "kotlin", "scala", "sbcl", "racket", "groovy", "jshell", "jjs",
+];
+
 fn takes_code(family: &str, text: &str, options: &[&str]) -> bool {
     if matches!(family, "pwsh" | "powershell") {
         return options.contains(&text.to_lowercase().as_str());
@@ -260,7 +296,7 @@ fn takes_code(family: &str, text: &str, options: &[&str]) -> bool {
     if options.contains(&text) {
         return true;
     }
-    if !is_group(text) || family == "node" && text.len() > 3 {
+    if !is_group(text) || family == "node" && text.len() > 3 || WORDS.contains(&family) {
         return false;
     }
     bundled(family, text, options)
@@ -292,6 +328,12 @@ fn bundled(family: &str, text: &str, options: &[&str]) -> bool {
     false
 }
 
+/// `node --import 'data:text/javascript,CODE'`: a module that is its own text.
+pub(crate) fn module_text(call: &Call) -> Option<&Value> {
+    let is_text = |arg: &&Value| arg.text.starts_with("data:") || arg.text.contains("=data:");
+    call.options().find(is_text)
+}
+
 /// An interpreter without a file to run: its program stands on the input.
 pub(crate) fn reads_program(call: &Call, family: &str) -> bool {
     if call.has(&["-m", "--version", "-V", "--help", "-h"]).is_some() {
@@ -318,6 +360,27 @@ fn module(call: &Call, family: &str, found: &mut Vec<Inner>) {
             found.push(Inner::argv(call, words));
         }
     }
+}
+
+/// Modules and commands of projects that take a program as an argument.
+fn hosted(call: &Call, found: &mut Vec<Inner>) {
+    let code: Vec<&Value> = match call.name.as_str() {
+        "timeit" => call.args.iter().collect(),
+        "pdb" => call.option_texts(&["-c"]).map(|(_, value)| value).collect(),
+        _ => {
+            let shell = call
+                .args
+                .iter()
+                .position(|arg| arg.text == "shell")
+                .unwrap_or(usize::MAX);
+            let code = call.option_texts(&["-c", "--command"]).map(|(_, value)| value);
+            code.filter(|_| shell < call.args.len()).collect()
+        }
+    };
+    found.extend(code.into_iter().map(|value| Inner::Foreign {
+        text: value.text.clone(),
+        span: value.span,
+    }));
 }
 
 /// `--eval=CODE` and `-e'CODE'`.

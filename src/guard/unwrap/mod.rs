@@ -11,10 +11,10 @@ mod wrapper_table;
 mod wrappers;
 
 pub(crate) use code::{
-    SHELLS, inline_code, is_interpreter, is_shell, reads_commands, reads_program, script_file, shell_code,
+    SHELLS, inline_code, is_interpreter, is_shell, module_text, reads_commands, reads_program, script_file, shell_code,
 };
 pub(crate) use remote::{DOCKER, mounts_host, ssh_command_at};
-pub(crate) use tools::{PROGRAM_OPTIONS, runs_program};
+pub(crate) use tools::{PROGRAM_OPTIONS, awk_program, runs_program};
 pub(crate) use wrappers::wrapper;
 
 use super::Span;
@@ -28,6 +28,8 @@ pub(crate) enum Inner {
         wrapper: String,
         words: Vec<Value>,
         contained: bool,
+        /// Words that may be data as well.
+        guessed: bool,
         assigned: Vec<(String, Value)>,
         /// Where it runs, when an option of the wrapper says so.
         cwd: Option<String>,
@@ -77,6 +79,7 @@ impl Inner {
             wrapper: call.name.clone(),
             words: words.to_vec(),
             contained: false,
+            guessed: false,
             assigned: Vec::new(),
             cwd: None,
         }

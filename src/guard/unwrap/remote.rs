@@ -187,6 +187,7 @@ fn inside(call: &Call, from: usize, found: &mut Vec<Inner>) {
             wrapper: call.name.clone(),
             words,
             contained,
+            guessed: false,
             assigned: Vec::new(),
             cwd: None,
         });
@@ -246,6 +247,7 @@ fn pod(call: &Call, found: &mut Vec<Inner>) {
             wrapper: call.name.clone(),
             words,
             contained: true,
+            guessed: false,
             assigned: Vec::new(),
             cwd: None,
         });

@@ -208,6 +208,7 @@ fn run(call: &Call, row: &Runner, found: &mut Vec<Inner>) {
         wrapper: call.name.clone(),
         words: words.iter().map(without_version).collect(),
         contained: row.elsewhere,
+        guessed: false,
         assigned: Vec::new(),
         cwd: None,
     });
@@ -277,6 +278,15 @@ fn named(call: &Call, found: &mut Vec<Inner>) {
             }
         }
         "make" | "gmake" => make_text(call, found),
+        "start-stop-daemon" => {
+            if let Some((_, program)) = call.option_text(&["-x", "-a", "--exec", "--startas"]) {
+                let words: Vec<Value> = std::iter::once(program)
+                    .chain(after("--").unwrap_or_default())
+                    .cloned()
+                    .collect();
+                found.push(Inner::argv(call, &words));
+            }
+        }
         "aws" => {
             let sends = call.args.iter().any(|arg| arg.text == "send-command");
             for (text, value) in call.option_texts(&["--parameters"]).filter(|_| sends) {
@@ -315,6 +325,10 @@ fn make_text(call: &Call, found: &mut Vec<Inner>) {
         ));
     }
     for arg in &call.args {
+        // Every recipe line is handed to it.
+        if let Some(code) = arg.text.strip_prefix("SHELL=").filter(|code| code.contains(' ')) {
+            found.push(Inner::part(code, arg.span));
+        }
         if let Some((_, code)) = arg.text.split_once("$(shell ") {
             found.push(Inner::part(code.trim_end_matches(')'), arg.span));
         }

@@ -349,7 +349,8 @@ pub(super) fn unwrap(call: &Call, found: &mut Vec<Inner>) {
             found.push(Inner::Argv {
                 wrapper: name.to_owned(),
                 words,
-                contained: true,
+                contained: false,
+                guessed: true,
                 assigned: Vec::new(),
                 cwd: None,
             });
@@ -359,7 +360,8 @@ pub(super) fn unwrap(call: &Call, found: &mut Vec<Inner>) {
             found.push(Inner::Argv {
                 wrapper: name.to_owned(),
                 words: vec![Value::literal("eval", arg.span), arg.clone()],
-                contained: true,
+                contained: false,
+                guessed: true,
                 assigned: Vec::new(),
                 cwd: None,
             });

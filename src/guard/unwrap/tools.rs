@@ -1,7 +1,9 @@
 //! Everyday tools with an option that runs a program.
 
 use super::Inner;
+use crate::guard::Span;
 use crate::guard::call::Call;
+use crate::guard::options::Grammar;
 use crate::guard::resolve::Value;
 
 /// Program, options whose value is run.
@@ -25,6 +27,7 @@ pub(crate) const PROGRAM_OPTIONS: &[(&str, &[&str])] = &[
     ),
     ("bsdtar", &["--use-compress-program"]),
     ("rsync", &["-e", "--rsh", "--rsync-path"]),
+    ("cpio", &["--rsh-command"]),
     ("scp", &["-S"]),
     ("sftp", &["-S", "-D"]),
     ("zip", &["-TT", "--unzip-command"]),
@@ -106,17 +109,44 @@ fn awk(call: &Call, found: &mut Vec<Inner>) {
             text: text.to_owned(),
             span,
         });
-    } else if let Some(program) = call.operands().next().filter(|_| call.has(&["-f"]).is_none()) {
+    } else if let Some(program) = awk_program(call) {
         found.push(Inner::Foreign {
-            text: program.text.clone(),
+            text: program.content.as_ref().unwrap_or(&program.text).clone(),
             span: program.span,
         });
     }
 }
 
+const AWK: Grammar = Grammar {
+    valued: &[
+        "-v",
+        "-F",
+        "-f",
+        "-i",
+        "-l",
+        "-E",
+        "--assign",
+        "--field-separator",
+        "--file",
+        "--include",
+        "--load",
+    ],
+    ..Grammar::PLAIN
+};
+
+/// The program of awk: the first operand, `--source`, or a file whose text is known.
+pub(crate) fn awk_program(call: &Call) -> Option<&Value> {
+    let from_file = call.option_texts(&["-f", "--file"]).next();
+    if let Some((_, file)) = from_file {
+        return Some(file).filter(|file| file.content.is_some());
+    }
+    let source = call.option_text(&["-e", "--source"]).map(|(_, text)| text);
+    source.or_else(|| call.args.get(AWK.command_at(&call.args)?))
+}
+
 /// `git -c alias.x='!cmd' x`, `git -c core.pager=cmd`, and options that run.
 fn git(call: &Call, found: &mut Vec<Inner>) {
-    for (text, value) in call.option_texts(&["-c"]) {
+    for (text, value) in call.option_texts(&["-c", "--config"]) {
         let Some((name, code)) = text.split_once('=') else {
             continue;
         };
@@ -255,7 +285,10 @@ fn make(call: &Call, found: &mut Vec<Inner>) {
     let from_input = call
         .option_texts(&["-f", "--file", "--makefile"])
         .any(|(text, _)| matches!(text, "-" | "/dev/stdin"));
-    if let Some((text, span)) = call.input_text().filter(|_| from_input) {
+    let mut rules: Vec<(&str, Span)> = call.input_text().filter(|_| from_input).into_iter().collect();
+    let files = call.option_texts(&["-f", "--file", "--makefile"]);
+    rules.extend(files.filter_map(|(_, file)| Some((file.content.as_deref()?, file.span))));
+    for (text, span) in rules {
         let lines: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix('\t')).collect();
         found.push(Inner::part(&lines.join("\n"), span));
     }

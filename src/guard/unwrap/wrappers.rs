@@ -68,6 +68,7 @@ fn wrapped(call: &Call, grammar: &Grammar, found: &mut Vec<Inner>) {
         wrapper: call.name.clone(),
         words,
         contained: false,
+        guessed: false,
         assigned,
         cwd: directory(call),
     });
@@ -121,6 +122,10 @@ fn parallel(call: &Call, found: &mut Vec<Inner>) {
         .unwrap_or(tail.len());
     let (words, given) = tail.split_at(cut);
     if words.is_empty() {
+        // Without a command every argument is one, and so is every line.
+        let given = given.iter().filter(|arg| !arg.text.starts_with(":::"));
+        found.extend(given.map(Inner::shell));
+        found.extend(Inner::input(call));
         return;
     }
     let line = super::joined(words);
@@ -149,6 +154,7 @@ fn parallel(call: &Call, found: &mut Vec<Inner>) {
         wrapper: call.name.clone(),
         words: vec![Value::literal("eval", line.span), Value::literal(&text, line.span)],
         contained: false,
+        guessed: false,
         assigned: Vec::new(),
         cwd: None,
     });

@@ -45,6 +45,9 @@ pub enum AuditAction {
     /// A policy of the tenant was written; `fields` names it and what changed.
     #[serde(rename = "policy.changed")]
     PolicyChanged,
+    /// A policy of the tenant was taken away; `fields` names it.
+    #[serde(rename = "policy.deleted")]
+    PolicyDeleted,
     #[serde(rename = "grant.created")]
     GrantCreated,
     #[serde(rename = "grant.used")]

@@ -10,7 +10,7 @@ use crate::model::session::SessionStatus;
 use crate::store::sessions::NewSession;
 use crate::store::{Archived, SessionFilter};
 
-fn record(number: u128, lineage: Option<Lineage>) -> NewSession {
+pub(super) fn record(number: u128, lineage: Option<Lineage>) -> NewSession {
     let record = SessionRecord {
         tenant_id: tenant_id("ours"),
         session_id: session(number),

@@ -3,7 +3,8 @@
 use super::*;
 use crate::base::{Clock, Timestamp};
 use crate::model::id::{JobId, JobRunId};
-use crate::model::job::{Job, JobCeiling, JobState, JobTask, NewJob, RunStatus};
+use crate::model::job::{Job, JobCeiling, JobState, NewJob, RunStatus};
+use crate::model::job_task::JobTask;
 use crate::store::jobs::NewRun;
 
 fn job(clock: &Clock, user: &str, schedule: &str) -> Job {
@@ -32,6 +33,7 @@ fn run(clock: &Clock, job: &Job, outcome: RunStatus) -> NewRun {
         outcome: Some(outcome),
         session_id: None,
         turn_id: None,
+        delivery: None,
         at: Timestamp(2),
     }
 }

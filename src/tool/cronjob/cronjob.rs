@@ -56,6 +56,20 @@ impl Tool for Cronjob {
                     "description": "The model of the runs.",
                 },
                 "enabled_toolsets": texts("Toolsets of the runs."),
+                "context_from": texts("Jobs, by id or name, whose last answers a run begins with."),
+                "deliver": {
+                    "type": "string",
+                    "enum": ["local", "origin"],
+                    "description": "`origin`: the answer of each run is told in this conversation too. A run that \
+                        has nothing to tell answers [SILENT].",
+                },
+                "attach_to_session": {"type": "boolean", "description": "The same as `deliver: origin`."},
+                "workdir": text("Directory inside the run's workspace that its commands begin in."),
+                "script": text("A script of the server's operator that the run begins with; you see what it printed."),
+                "no_agent": {
+                    "type": "boolean",
+                    "description": "What the script prints is the answer of the run; nobody is asked.",
+                },
                 "reason": text("With pause: why."),
             },
             "required": ["action"],

@@ -28,6 +28,7 @@ use crate::tool::budget::ResultLimit;
 use crate::tool::command_line::{exit_code_meaning, paths};
 use crate::tool::decoder::Decoder;
 use crate::tool::processes::StartError;
+use crate::tool::readings;
 use crate::tool::registry::Registered;
 use crate::tool::{Call, Done, Host, Judged, Place, Spec, Tool, ToolWrites};
 
@@ -174,13 +175,10 @@ pub(super) fn consequence(judgement: Judgement, scanned: Option<Finding>) -> Jud
     }
 }
 
-/// Bytes of a command whose judging others would feel.
-const LONG: usize = 4 * 1024;
-
 pub(super) fn judged(command: &str, cwd: &Path, host: &Host, policies: &[Arc<Compiled>]) -> Judgement {
     let cwd = cwd.to_string_lossy();
     let judge = || host.judged(command, host.backend(), Some(&cwd), policies.iter().map(Arc::as_ref));
-    aside::work(command.len() > LONG, judge)
+    aside::work(command.len() > readings::LONG, judge)
 }
 
 /// Why a call has no exit code.

@@ -71,7 +71,7 @@ impl Engine {
     }
 }
 
-async fn append(
+pub(super) async fn append(
     rows: &mut Rows<'_>,
     engine: &Engine,
     mut session: SessionRecord,

@@ -1,5 +1,7 @@
 //! Approvals: answered by a person, or by nobody in time.
 
+use serde_json::Value;
+
 use super::AnswerRequest;
 use super::answers::{accepted, inactive, is_same, resolved_problem};
 use super::budgets::not_theirs;
@@ -9,9 +11,11 @@ use crate::model::id::{ApprovalId, SessionId, TenantId};
 use crate::model::problem::Problem;
 use crate::model::record::SessionRecord;
 use crate::store::{Rows, Scope, StoreError};
+use crate::tool::readings::LONG;
 use crate::turn::commit::{self, Carried};
 use crate::turn::engine::Engine;
 use crate::turn::kin;
+use crate::turn::read_ahead::Where;
 
 impl Engine {
     /// Answers an approval. The first answer wins; giving the same one again is
@@ -23,7 +27,7 @@ impl Engine {
     }
 
     async fn answer(&self, scope: &Scope, id: ApprovalId, answer: AnswerRequest) -> Verdict<Approval> {
-        self.scan_edit(&answer).await;
+        self.scan_edit(scope, id, &answer).await?;
         let engine = self.clone();
         let given = answer.clone();
         let decided = scope.write("decide", move |mut rows| {
@@ -58,13 +62,33 @@ impl Engine {
         }
     }
 
-    /// A command that takes the place of the model's is scanned like one.
-    pub(super) async fn scan_edit(&self, answer: &AnswerRequest) {
-        let arguments = answer.arguments.as_ref();
-        let command = arguments.and_then(|arguments| arguments.get("command")?.as_str());
-        if let Some(command) = command {
-            self.host().scan(command).await;
+    /// A command that takes the place of the model's is scanned like one, and a
+    /// long one is read before the transaction.
+    pub(super) async fn scan_edit(&self, scope: &Scope, id: ApprovalId, answer: &AnswerRequest) -> Verdict<()> {
+        let Some(arguments) = &answer.arguments else {
+            return Ok(());
+        };
+        let command = arguments.get("command").and_then(Value::as_str).unwrap_or_default();
+        if command.is_empty() {
+            return Ok(());
         }
+        self.host().scan(command).await;
+        if command.len() <= LONG {
+            return Ok(());
+        }
+        let found = scope.read(move |mut rows| Box::pin(async move { rows.approval(id).await }));
+        if let Some(approval) = found.await?
+            && let Some(tool) = &approval.tool
+        {
+            let place = Where {
+                tenant: scope.tenant(),
+                home: approval.session_id,
+                cwd: approval.cwd.clone(),
+                backend: approval.backend.clone(),
+            };
+            self.read_call(tool, Value::Object(arguments.clone()), place).await;
+        }
+        Ok(())
     }
 
     /// Settles an approval whose time is over, unless somebody was faster.
@@ -138,11 +162,11 @@ async fn answer_within(
         return Ok(Answered::NotFound);
     };
     // What counts is what stands under the lock.
-    let Some(approval) = rows.approval(id).await? else {
+    let asker = seen.asker();
+    let Some((turn, calls, all)) = rows.turn_at_work(asker.session_id, asker.turn_id).await? else {
         return Ok(Answered::NotFound);
     };
-    let asker = approval.asker();
-    let Some(turn) = rows.turn(asker.session_id, asker.turn_id).await? else {
+    let Some(approval) = all.iter().find(|approval| approval.id == id).cloned() else {
         return Ok(Answered::NotFound);
     };
     if approval.status != ApprovalStatus::Pending {
@@ -169,7 +193,7 @@ async fn answer_within(
     if let Some(problem) = not_theirs(rows, &approval, answer.choice) {
         return Ok(Answered::Refused(problem));
     }
-    let state = commit::load(rows, session, turn).await?;
+    let state = Box::pin(commit::at_work(rows, session, turn, (calls, all))).await?;
     let decision = match accepted(rows, engine, &state, &approval, answer).await? {
         Ok(decision) => decision,
         Err(problem) => return Ok(Answered::Refused(problem)),

@@ -49,8 +49,8 @@ impl Engine {
     }
 
     async fn answer_batch(&self, scope: &Scope, session: SessionId, batch: BatchRequest) -> Verdict<Vec<BatchOutcome>> {
-        for (_, answer) in &batch.answers {
-            self.scan_edit(answer).await;
+        for (id, answer) in &batch.answers {
+            self.scan_edit(scope, *id, answer).await?;
         }
         let engine = self.clone();
         let answered = scope.write("decide_batch", move |mut rows| {

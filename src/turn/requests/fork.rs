@@ -55,47 +55,53 @@ impl Engine {
                 if let Some(earlier) = earlier(&mut rows).await? {
                     return Ok(Err(earlier));
                 }
-                let (Some(record), Some(seen)) = (rows.session_record(from).await?, rows.session(from).await?) else {
-                    return Ok(Err(EngineError::NotFound("session")));
-                };
-                let source = Source { record, seen };
-                if matches!(
-                    source.record.approvals.mode,
-                    Some(ApprovalMode::Off | ApprovalMode::Smart)
-                ) && !fork.may_settle
-                {
-                    return Ok(Err(unasked()));
-                }
-                let (messages, calls) = rows.transcript(from).await?;
-                let bound = match bound(&mut rows, &source, &messages, fork.point).await? {
-                    Ok(bound) => bound,
-                    Err(refused) => return Ok(Err(refused)),
-                };
-                let (kept, beyond): (Vec<_>, Vec<_>) =
-                    messages.into_iter().partition(|message| message.position <= bound);
-                let calls = match settled(calls, &kept, &beyond) {
-                    Ok(calls) => calls,
-                    Err(refused) => return Ok(Err(refused)),
-                };
-                let turns = turns_of(&mut rows, &engine, from, &kept, &beyond).await?;
-                let last = kept.last().map(|message| message.message_id);
-                let whole = beyond.is_empty();
-                let history = History {
-                    turns,
-                    messages: kept,
-                    calls,
-                };
-                let history = history.renewed(id, &fork.user_id, engine.clock());
-                match forked_row(&engine, id, source, fork, (last, whole)) {
-                    Ok(row) => stored(&mut rows, row, history).await,
-                    Err(refused) => Ok(Err(refused)),
-                }
+                forked_within(&mut rows, &engine, id, (from, fork)).await
             })
         });
         match forked.await {
             Err(StoreError::Unique(_)) => Err(taken()),
             forked => forked?,
         }
+    }
+}
+
+/// Stores the fork of a session, within a transaction.
+pub(super) async fn forked_within(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    id: SessionId,
+    (from, fork): (SessionId, ForkSession),
+) -> Result<Verdict<Session>, StoreError> {
+    let (Some(record), Some(seen)) = (rows.session_record(from).await?, rows.session(from).await?) else {
+        return Ok(Err(EngineError::NotFound("session")));
+    };
+    let source = Source { record, seen };
+    let mode = source.record.approvals.mode;
+    if matches!(mode, Some(ApprovalMode::Off | ApprovalMode::Smart)) && !fork.may_settle {
+        return Ok(Err(unasked()));
+    }
+    let (messages, calls) = rows.transcript(from).await?;
+    let bound = match bound(rows, &source, &messages, fork.point).await? {
+        Ok(bound) => bound,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    let (kept, beyond): (Vec<_>, Vec<_>) = messages.into_iter().partition(|message| message.position <= bound);
+    let calls = match settled(calls, &kept, &beyond) {
+        Ok(calls) => calls,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    let turns = turns_of(rows, engine, from, &kept, &beyond).await?;
+    let last = kept.last().map(|message| message.message_id);
+    let whole = beyond.is_empty();
+    let history = History {
+        turns,
+        messages: kept,
+        calls,
+    };
+    let history = history.renewed(id, &fork.user_id, engine.clock());
+    match forked_row(engine, id, source, fork, (last, whole)) {
+        Ok(row) => stored(rows, row, history).await,
+        Err(refused) => Ok(Err(refused)),
     }
 }
 

@@ -6,11 +6,12 @@ use std::collections::HashMap;
 use super::adopt::History;
 use super::sessions::{stored, taken};
 use super::{CreateSession, EngineError, Verdict, earlier};
-use crate::model::id::{CallId, MessageId, SessionId, TurnId};
+use crate::model::id::{CallId, MessageId, SessionId, TenantId, TurnId};
 use crate::model::problem::{Problem, ProblemCode};
 use crate::model::record::{CallRecord, MessageRecord, TurnRecord};
 use crate::model::session::Session;
 use crate::model::transfer::{CallLine, MessageLine, TurnLine};
+use crate::store::sessions::NewSession;
 use crate::store::{Scope, StoreError};
 use crate::tool::todo_list;
 use crate::turn::engine::Engine;
@@ -25,11 +26,7 @@ pub struct ImportSession {
 impl Engine {
     pub async fn import_session(&self, scope: &Scope, import: ImportSession) -> Verdict<Session> {
         let id = SessionId::new(self.clock());
-        let todo = readable(import.todo)?;
-        let user = import.new.user_id.clone();
-        let mut row = self.new_row(scope.tenant(), id, import.new)?;
-        row.record.todo = todo;
-        let history = self.history(id, &user, import.turns);
+        let (row, history) = self.with_past(scope.tenant(), id, import)?;
         let imported = scope.write("import_session", move |mut rows| {
             Box::pin(async move {
                 match earlier(&mut rows).await? {
@@ -42,6 +39,20 @@ impl Engine {
             Err(StoreError::Unique(_)) => Err(taken()),
             imported => imported?,
         }
+    }
+
+    /// A session with its past before they are stored, checked.
+    pub(super) fn with_past(
+        &self,
+        tenant: TenantId,
+        id: SessionId,
+        import: ImportSession,
+    ) -> Verdict<(NewSession, History)> {
+        let todo = readable(import.todo)?;
+        let user = import.new.user_id.clone();
+        let mut row = self.new_row(tenant, id, import.new)?;
+        row.record.todo = todo;
+        Ok((row, self.history(id, &user, import.turns)))
     }
 
     fn history(&self, session_id: SessionId, user: &str, turns: Vec<(TurnLine, Vec<MessageLine>)>) -> History {

@@ -11,15 +11,17 @@ use crate::base::text::first_chars;
 use crate::model::approval::OnAsk;
 use crate::model::budget::SessionBudget;
 use crate::model::id::{JobId, JobRunId, SessionId, TenantId, TurnId};
-use crate::model::job::{Due, Job, JobChanges, JobFault, MAX_JOBS, NewJob, RunStatus};
-use crate::model::message::Part;
+use crate::model::job::{Due, JOB_ID, Job, JobChanges, JobFault, MAX_JOBS, NewJob, RunStatus};
+use crate::model::job_task::{Deliver, Delivery};
+use crate::model::message::{Part, text_of};
 use crate::model::problem::{Problem, ProblemCode};
 use crate::model::record::TurnRecord;
 use crate::model::sampling::Sampling;
 use crate::model::session::{ApprovalMode, ApprovalPolicy, EnvironmentSpec, Metadata, ToolsetSelection};
-use crate::model::turn::{TurnApprovals, TurnOptions};
+use crate::model::turn::{RunScript, TurnApprovals, TurnOptions};
 use crate::store::jobs::NewRun;
 use crate::store::{Rows, Scope, StoreError};
+use crate::tool::{job_actions, untrusted};
 use crate::turn::commit::{self, Carried};
 use crate::turn::engine::Engine;
 use crate::turn::state::State;
@@ -27,10 +29,13 @@ use crate::turn::state::State;
 /// What a run never does: nobody is there to answer, and jobs make no jobs.
 const NOT_IN_RUNS: [&str; 2] = ["clarify", "cronjob"];
 
+/// Characters of another job's answer that a run begins with.
+const CONTEXT_CHARS: usize = 8_000;
+
 /// What may be done to a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobChange {
-    Update(JobChanges),
+    Update(Box<JobChanges>),
     Pause(Option<String>),
     Resume,
     Trigger,
@@ -39,7 +44,7 @@ pub enum JobChange {
 impl JobChange {
     pub fn apply(self, job: Job, now: crate::base::Timestamp) -> Result<Job, JobFault> {
         match self {
-            Self::Update(changes) => job.changed(changes, now),
+            Self::Update(changes) => job.changed(*changes, now),
             Self::Pause(reason) => Ok(job.paused(reason, now)),
             Self::Resume => job.resumed(now),
             Self::Trigger => Ok(job.triggered(now)),
@@ -57,6 +62,11 @@ impl Engine {
                 if let Some(earlier) = earlier(&mut rows).await? {
                     return Ok(Err(earlier));
                 }
+                if let Some(origin) = job.origin_session_id
+                    && rows.session(origin).await?.is_none()
+                {
+                    return Ok(Err(no_origin()));
+                }
                 if MAX_JOBS <= usize::try_from(rows.count_jobs_of(&job.user_id).await?).unwrap_or(MAX_JOBS) {
                     return Ok(Err(refused(&JobFault::TooMany)));
                 }
@@ -72,7 +82,10 @@ impl Engine {
 
     pub async fn change_job(&self, scope: &Scope, id: JobId, change: JobChange) -> Verdict<Job> {
         if let JobChange::Update(changes) = &change {
-            self.are_toolsets(scope.tenant(), changes.toolsets.as_ref().and_then(Option::as_deref))?;
+            self.are_toolsets(
+                scope.tenant(),
+                changes.task.toolsets.as_ref().and_then(Option::as_deref),
+            )?;
         }
         let now = self.clock().now();
         let changed = scope.write("change_job", move |mut rows| {
@@ -140,6 +153,7 @@ impl Engine {
                     outcome,
                     session_id: None,
                     turn_id: None,
+                    delivery: None,
                     at: now,
                 };
                 begin(&mut rows, &engine, job, (due, run), session).await
@@ -183,6 +197,7 @@ async fn begin(
     if run.outcome.is_none() {
         match begun(rows, engine, &job, session).await? {
             Some(begun) => {
+                run.delivery = delivery(&job);
                 run.session_id = Some(session);
                 run.turn_id = Some(begun.state.turn.turn_id);
                 carried = Some(begun);
@@ -223,10 +238,15 @@ async fn begun(
         },
         tool_ceiling: job.ceiling.tools.clone(),
         key_id: job.ceiling.key,
+        metadata: [(JOB_ID.to_owned(), json!(job.id))].into(),
+        script: job.task.script.clone().map(|file| RunScript {
+            file,
+            alone: job.task.no_agent,
+        }),
         ..TurnOptions::default()
     };
     let now = engine.clock().now();
-    let input = vec![Part::text(prompt(job))];
+    let input = vec![Part::text(prompt(job, &context(rows, job).await?))];
     let turn = TurnRecord {
         key_id: job.ceiling.key,
         ..TurnRecord::queued(
@@ -252,7 +272,7 @@ fn settings(engine: &Engine, job: &Job) -> CreateSession {
         .into_iter();
     let preset = presets.next().unwrap_or_else(|| "hermes-api-server".to_owned());
     let more: Vec<String> = presets.collect();
-    let metadata: Metadata = [("job_id".to_owned(), json!(job.id))].into();
+    let metadata: Metadata = [(JOB_ID.to_owned(), json!(job.id))].into();
     CreateSession {
         user_id: job.user_id.clone(),
         external_id: None,
@@ -264,7 +284,10 @@ fn settings(engine: &Engine, job: &Job) -> CreateSession {
             enabled: (!more.is_empty()).then_some(more),
             disabled: NOT_IN_RUNS.map(str::to_owned).to_vec(),
         },
-        environment: EnvironmentSpec::default(),
+        environment: EnvironmentSpec {
+            cwd: job.task.workdir.clone(),
+            ..EnvironmentSpec::default()
+        },
         approvals: ApprovalPolicy {
             mode: engine.settings().jobs_approve.then_some(ApprovalMode::Off),
             ..ApprovalPolicy::default()
@@ -276,20 +299,65 @@ fn settings(engine: &Engine, job: &Job) -> CreateSession {
     }
 }
 
-fn prompt(job: &Job) -> String {
-    let task = &job.task;
-    match task.skills.as_slice() {
-        [] => task.prompt.clone(),
-        skills => {
-            let names = skills.join(", ");
-            format!(
-                "Read these skills with skill_view before anything else: {names}.\n\n{}",
-                task.prompt
-            )
-            .trim()
-            .to_owned()
+/// What jobs that the run builds on came to last, each with its name.
+async fn context(rows: &mut Rows<'_>, job: &Job) -> Result<Vec<(String, String)>, StoreError> {
+    let mut all = Vec::new();
+    if job.task.context_from.is_empty() {
+        return Ok(all);
+    }
+    let own = rows.jobs_of(&job.user_id).await?;
+    for wanted in &job.task.context_from {
+        let Ok(source) = job_actions::found(&own, wanted) else {
+            tracing::warn!(job = %job.id, "a job that a run builds on is not there");
+            continue;
+        };
+        let Some((session, turn)) = rows.last_completed_run(source.id).await? else {
+            continue;
+        };
+        if let Some(answer) = rows.last_answer(session, turn).await? {
+            let text = text_of(&answer.content);
+            all.push((source.name.clone(), first_chars(&text, CONTEXT_CHARS).to_owned()));
         }
     }
+    Ok(all)
+}
+
+/// Another job's answer is text of a model that read who knows what: it is fenced
+/// as what tools bring is.
+fn prompt(job: &Job, context: &[(String, String)]) -> String {
+    let task = &job.task;
+    let mut parts: Vec<String> = Vec::new();
+    if !task.skills.is_empty() {
+        let names = task.skills.join(", ");
+        parts.push(format!(
+            "Read these skills with skill_view before anything else: {names}."
+        ));
+    }
+    for (name, answer) in context {
+        let source = format!("job {name}");
+        parts.push(format!(
+            "What the job {name:?} came to last:\n{}",
+            untrusted::fenced(&source, answer.clone())
+        ));
+    }
+    if !task.prompt.is_empty() {
+        parts.push(task.prompt.clone());
+    } else if let (true, Some(script)) = (task.no_agent, &task.script) {
+        parts.push(format!("Run the script {script:?}."));
+    }
+    parts.join("\n\n")
+}
+
+/// Whether the answer of a run of the job is to be told elsewhere.
+fn delivery(job: &Job) -> Option<Delivery> {
+    let told = job.task.deliver == Deliver::Origin && job.origin_session_id.is_some();
+    told.then_some(Delivery::Pending)
+}
+
+fn no_origin() -> EngineError {
+    let detail = "there is no such session";
+    let problem = Problem::new(ProblemCode::InvalidRequest, detail);
+    EngineError::Refused(problem.with_field("/origin_session_id", detail))
 }
 
 pub(super) fn refused(fault: &JobFault) -> EngineError {

@@ -10,17 +10,20 @@ mod archive;
 mod batch;
 mod budgets;
 mod conditions;
+mod deliveries;
 mod fork;
 mod import;
 mod jobs;
 mod processes;
 mod questions;
 mod queue;
+mod responses;
 mod sessions;
 mod steer;
 mod supersede;
 mod tool_results;
 mod turns;
+mod whither;
 
 pub(in crate::turn) use turns::stop;
 
@@ -46,6 +49,7 @@ pub use fork::{ForkPoint, ForkSession};
 pub use import::ImportSession;
 pub use jobs::JobChange;
 pub use processes::Typed;
+pub use whither::Whither;
 
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {

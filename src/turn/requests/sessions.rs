@@ -93,7 +93,7 @@ impl Engine {
     /// has to call among them.
     pub(super) fn fits(&self, session: &SessionRecord) -> Verdict<()> {
         let tools = self
-            .session_tools(session, None)
+            .recent_tools(session)
             .map_err(|unknown| refused_toolset(&unknown.to_string()))?;
         self.are_free(session.tenant_id, &session.tools)?;
         is_choice_of(&tools, &session.sampling)
@@ -247,22 +247,19 @@ pub(super) async fn stored(
     {
         return Ok(Err(taken()));
     }
-    rows.add_session(&row).await?;
     let created = Audited {
         session_id: Some(row.record.session_id),
         ..Audited::new(AuditAction::SessionCreated, &row.record.user_id)
     };
-    rows.audit(&[created], row.created_at).await?;
-    let mut session = row.record;
+    rows.audit(&[created], now).await?;
+    let mut row = row;
+    let session = &mut row.record;
     session.next_position = history.places();
     let state = json!({"status": session.status, "required_actions": [], "active_turn_id": null,
         "usage": session.usage, "updated_at": now});
     let mut writes = told(EventType::SessionCreated, &state);
     history.write(session.head_seq, &mut writes);
-    rows.apply(&mut session, &writes, now).await?;
-    let Some(session) = rows.session(session.session_id).await? else {
-        return Ok(Err(EngineError::NotFound("session")));
-    };
+    let session = rows.found(row, &writes).await?;
     rows.remember(&session).await?;
     Ok(Ok(session))
 }

@@ -3,9 +3,10 @@
 use serde_json::json;
 
 use super::conditions::forbid_turn;
-use super::sessions::is_choice_of;
+use super::sessions::{is_choice_of, taken};
 use super::steer::steer;
 use super::supersede::supersede;
+use super::whither::{Place, Whither};
 use super::{CreatedTurn, NewTurn};
 use super::{EngineError, Verdict, earlier};
 use crate::model::approval::ApprovalStatus;
@@ -28,20 +29,22 @@ pub(super) const QUEUE_BOUND: usize = 16;
 
 impl Engine {
     pub async fn create_turn(&self, scope: &Scope, session: SessionId, new: NewTurn) -> Verdict<CreatedTurn> {
+        self.create_turn_in(scope, Whither::Session(session), new).await
+    }
+
+    /// As [`Engine::create_turn`], in a session that may be made on the way: both
+    /// are there, or neither.
+    pub async fn create_turn_in(&self, scope: &Scope, whither: Whither, new: NewTurn) -> Verdict<CreatedTurn> {
         let (engine, scope) = (self.clone(), scope.clone());
-        self.whole(async move { engine.create(&scope, session, new).await })
+        self.whole(Box::pin(async move { engine.create(&scope, whither, new).await }))
             .await
     }
 
-    async fn create(&self, scope: &Scope, session_id: SessionId, new: NewTurn) -> Verdict<CreatedTurn> {
-        if self.is_draining() {
-            let problem = Problem::new(
-                ProblemCode::Draining,
-                "the server is shutting down; try again in a moment",
-            );
-            return Err(EngineError::Refused(problem));
-        }
+    async fn create(&self, scope: &Scope, whither: Whither, new: NewTurn) -> Verdict<CreatedTurn> {
+        self.takes_turns()?;
         let engine = self.clone();
+        let mut place = self.place(scope.tenant(), whither)?;
+        let session_id = place.session();
         // Who owns the turn hears whatever comes after its beginning.
         let bell = self.store().bell().subscribe(session_id);
         let id = TurnId::new(self.clock());
@@ -55,17 +58,20 @@ impl Engine {
                 if let Some(earlier) = earlier(&mut rows).await? {
                     return Ok(Err(earlier));
                 }
+                let kept = match admitted(&mut rows, &engine, &turn, &place).await? {
+                    Ok(kept) => kept,
+                    Err(refused) => return Ok(Err(refused)),
+                };
+                if let Err(refused) = Box::pin(place.made(&mut rows, &engine)).await? {
+                    return Ok(Err(refused));
+                }
                 let Some(session) = rows.lock_session(session_id).await? else {
                     return Ok(Err(EngineError::NotFound("session")));
                 };
-                if session.lineage.is_some() {
-                    return Ok(Err(is_child()));
-                }
-                if let Err(refused) = engine.are_free(session.tenant_id, &turn.options.tools) {
+                if let Some(refused) = place.refused(session.active_turn_id) {
                     return Ok(Err(refused));
                 }
-                *turn.options.sampling = std::mem::take(&mut *turn.options.sampling).or(&session.sampling);
-                if let Err(refused) = is_choice_of(&engine.scene(&session, &turn).tools, &turn.options.sampling) {
+                if let Err(refused) = engine.suits(&session, &mut turn) {
                     return Ok(Err(refused));
                 }
                 if let Some(active) = session.active_turn_id {
@@ -75,9 +81,12 @@ impl Engine {
                     }
                     return Ok(made);
                 }
-                let slot = match admit(&mut rows, &engine, &turn).await? {
-                    Ok(slot) => slot,
-                    Err(full) => return Ok(Err(EngineError::Refused(full))),
+                let slot = match kept {
+                    Some(slot) => slot,
+                    None => match admit(&mut rows, &engine, &turn).await? {
+                        Ok(slot) => slot,
+                        Err(full) => return Ok(Err(EngineError::Refused(full))),
+                    },
                 };
                 // Behind no active turn nothing waits.
                 let state = State {
@@ -97,6 +106,7 @@ impl Engine {
             Err(error @ StoreError::Unclear(_)) => {
                 return self.after_unclear_create(scope, session_id, id, error).await;
             }
+            Err(StoreError::Unique(_)) => return Err(taken()),
             created => created??,
         };
         if made.begun {
@@ -111,6 +121,25 @@ impl Engine {
         // The owner task has the place now.
         drop(made.slot);
         Ok(made.created)
+    }
+
+    /// Whether a turn can be one of this session. What it leaves open about how the
+    /// model answers is as in the session.
+    fn suits(&self, session: &SessionRecord, turn: &mut TurnRecord) -> Verdict<()> {
+        if session.lineage.is_some() {
+            return Err(is_child());
+        }
+        self.are_free(session.tenant_id, &turn.options.tools)?;
+        *turn.options.sampling = std::mem::take(&mut *turn.options.sampling).or(&session.sampling);
+        is_choice_of(&self.scene(session, turn).tools, &turn.options.sampling)
+    }
+
+    fn takes_turns(&self) -> Verdict<()> {
+        let detail = "the server is shutting down; try again in a moment";
+        match self.is_draining() {
+            true => Err(EngineError::Refused(Problem::new(ProblemCode::Draining, detail))),
+            false => Ok(()),
+        }
     }
 
     /// A queued or parked turn ends at once; a running one is told to stop and
@@ -217,6 +246,21 @@ impl Engine {
         self.spawn_own(tenant, carried);
         Ok(true)
     }
+}
+
+/// Admits a turn whose session is yet to be made: what is refused later would leave
+/// the session behind.
+async fn admitted(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    turn: &TurnRecord,
+    place: &Place,
+) -> Result<Verdict<Option<Slot>>, StoreError> {
+    if place.is_there() {
+        return Ok(Ok(None));
+    }
+    let admitted = admit(rows, engine, turn).await?;
+    Ok(admitted.map(Some).map_err(EngineError::Refused))
 }
 
 /// What a transaction that made a turn left.

@@ -22,7 +22,8 @@ pub struct AnswerIn {
     pub answer: Answer,
     /// Tools were offered; otherwise only the words count.
     pub with_tools: bool,
-    pub spent: Spent,
+    /// Nothing where no model was asked.
+    pub spent: Option<Spent>,
 }
 
 /// A call before it is stored: what to run, or why it cannot be.
@@ -64,12 +65,12 @@ impl Step<'_> {
             };
             progress.invalid_rounds = 0;
             self.push_answer(message_id, answer.text, answer.reasoning, finish, 0);
-            self.spend(spent);
+            spent.into_iter().for_each(|spent| self.spend(spent));
         }
         self.settle();
     }
 
-    fn calls(&mut self, message_id: MessageId, answer: Answer, spent: Spent) {
+    fn calls(&mut self, message_id: MessageId, answer: Answer, spent: Option<Spent>) {
         let planned = self.plan(answer.calls);
         let progress = &mut self.state.turn.progress;
         progress.last = LastAnswer::Calls;
@@ -85,7 +86,7 @@ impl Step<'_> {
             FinishReason::ToolCalls,
             n_calls,
         );
-        self.spend(spent);
+        spent.into_iter().for_each(|spent| self.spend(spent));
         let slots = segments::plan(&self.footprints(&planned));
         self.state.calls.clear();
         let mut errors = Vec::new();

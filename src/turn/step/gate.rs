@@ -13,7 +13,7 @@ use crate::model::event::EventType;
 use crate::model::grant::{Asked, Grant, GrantUse};
 use crate::model::id::{CallId, GrantId};
 use crate::model::lineage::Ancestor;
-use crate::model::record::{ApprovalUpdate, CallRecord};
+use crate::model::record::CallRecord;
 use crate::model::session::ApprovalMode;
 use crate::tool::Judged;
 
@@ -316,11 +316,7 @@ impl Step<'_> {
         let event = self.approval_event(kind, approval);
         self.writes.events.push(event);
         self.trail_approval(approval);
-        self.writes.approvals.push(ApprovalUpdate {
-            approval_id: approval.id,
-            status: approval.status,
-            decision: approval.decision.clone(),
-        });
+        self.writes.approvals.push(approval.clone());
     }
 
     pub(super) fn approval_event(&self, kind: EventType, approval: &Approval) -> crate::model::record::NewEvent {

@@ -102,6 +102,7 @@ impl Step<'_> {
         let options = &self.state.turn.options;
         let asker = job_actions::Asker {
             user: &self.state.session.user_id,
+            session: self.state.session.session_id,
             ceiling: JobCeiling {
                 key: options.key_id,
                 tools: options.tool_ceiling.clone(),

@@ -221,7 +221,7 @@ impl Game {
             assert!(self.approvals.insert(approval.id, ApprovalStatus::Pending).is_none());
         }
         for update in &writes.approvals {
-            let before = self.approvals.insert(update.approval_id, update.status).unwrap();
+            let before = self.approvals.insert(update.id, update.status).unwrap();
             let once = match update.status {
                 ApprovalStatus::Superseded => matches!(before, ApprovalStatus::Pending | ApprovalStatus::Allowed),
                 _ => before == ApprovalStatus::Pending,
@@ -330,7 +330,7 @@ impl Game {
                 message_id,
                 answer,
                 with_tools,
-                spent,
+                spent: Some(spent),
             });
         })
     }

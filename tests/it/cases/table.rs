@@ -87,13 +87,14 @@ const PLACES: &[Place] = &[
         "FC-022",
         &["fc_022_reasoning_that_is_repeated_as_the_answer_is_no_answer"],
     ),
-    partly(
+    tested(
         "FC-023",
         &[
+            "fc_023_an_approval_is_asked_in_the_stream_which_goes_on_after_the_decision",
+            "fc_023_an_approval_is_an_item_and_the_stream_stays_open",
             "fc_040_a_call_that_needs_nobody_does_not_wait_for_its_sibling",
             "fc_034_once_is_once",
         ],
-        "the native stream; the OpenAI surface does not exist yet",
     ),
     tested(
         "FC-025",
@@ -145,7 +146,10 @@ const PLACES: &[Place] = &[
     ),
     later("FC-049", REPLICAS),
     later("FC-050", "needs compaction"),
-    later("FC-052", "needs the OpenAI surface"),
+    tested(
+        "FC-052",
+        &["fc_052_a_conversation_that_is_sent_whole_each_time_is_one_session"],
+    ),
     tested(
         "FC-053",
         &[
@@ -204,7 +208,13 @@ const PLACES: &[Place] = &[
         "FC-068",
         &["fc_068_a_call_that_cannot_be_made_is_answered_and_the_turn_goes_on"],
     ),
-    tested("FC-070", &["fc_070_a_full_server_starts_nothing_by_any_way"]),
+    tested(
+        "FC-070",
+        &[
+            "fc_070_a_full_server_starts_nothing_by_any_way",
+            "fc_070_a_full_server_starts_nothing_for_clients_of_other_surfaces",
+        ],
+    ),
     tested(
         "FC-071",
         &["fc_071_a_tenant_at_its_limit_is_no_ones_business_but_its_own"],
@@ -221,7 +231,13 @@ const PLACES: &[Place] = &[
         "FC-076",
         &["fc_076_a_keys_ceiling_holds_for_what_is_offered_and_for_what_runs"],
     ),
-    tested("FC-077", &["a_call_is_handed_over_and_its_result_goes_to_the_model"]),
+    tested(
+        "FC-077",
+        &[
+            "a_call_is_handed_over_and_its_result_goes_to_the_model",
+            "a_function_of_the_client_is_left_to_it_and_its_output_goes_to_the_model",
+        ],
+    ),
     later("FC-079", "needs the backend `ssh`"),
     later("FC-080", "needs the backend `docker`"),
     partly(
@@ -254,7 +270,13 @@ const PLACES: &[Place] = &[
         "an origin that is not allowed is refused with 403, before the key is looked at",
     ),
     tested("FC-091", &["fc_091_to_another_tenant_a_running_turn_does_not_exist"]),
-    tested("FC-092", &["fc_092_ids_that_are_none_reach_no_file_and_break_nothing"]),
+    tested(
+        "FC-092",
+        &[
+            "fc_092_ids_that_are_none_reach_no_file_and_break_nothing",
+            "fc_092_names_that_are_none_reach_nothing_on_any_surface",
+        ],
+    ),
     tested("FC-094", &["files_of_the_data_directory_are_their_owners_alone"]),
     tested("FC-095", &["the_log_and_errors_hold_no_key_and_no_prompt"]),
     later("FC-097", REPLICAS),
@@ -270,7 +292,7 @@ const PLACES: &[Place] = &[
             "the_committed_document_is_what_the_code_says",
         ],
     ),
-    later("FC-101", "needs the capability document"),
+    tested("FC-101", &["fc_101_every_feature_that_is_told_of_works"]),
     later("FC-103", MCP),
     later("FC-104", MCP),
 ];

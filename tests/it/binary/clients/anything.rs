@@ -1,6 +1,6 @@
-//! Whatever the document allows, and much that it does not, sent by
-//! schemathesis: no answer that the document does not tell of, and no fault of
-//! the server. The four operations whose answer stays open are left out: who asks
+//! Whatever the documents allow, and much that they do not, sent by
+//! schemathesis: no answer that a document does not tell of, and no fault of
+//! the server. The four operations of the native surface whose answer stays open are left out: who asks
 //! for one has no answer to judge before it ends.
 
 use super::super::program::{Program, out};
@@ -14,18 +14,18 @@ const FILES: [&str; 2] = ["requirements.txt", "hooks.py"];
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_headers_conformance,response_schema_conformance";
 
-#[tokio::test]
-async fn no_request_gets_an_answer_that_the_document_does_not_tell_of() {
+/// Tries a document on a server of its own; what the tool said.
+async fn tried(document: &str, left_out: &[&str]) -> Option<String> {
     let workshop = Workshop::of("tests/data/schemathesis", &FILES);
     if !workshop.has_python().await {
-        return;
+        return None;
     }
     let place = Place::sqlite();
     let server = Program::start(&place).await;
     let bearer = format!("Authorization: Bearer {}", server.key);
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi/native.json");
-    let mut command = workshop.command(".venv/bin/schemathesis", &["run", file, "--url", &server.base]);
-    for open in OPEN {
+    let file = format!("{}/openapi/{document}", env!("CARGO_MANIFEST_DIR"));
+    let mut command = workshop.command(".venv/bin/schemathesis", &["run", &file, "--url", &server.base]);
+    for open in left_out {
         command.args(["--exclude-operation-id", open]);
     }
     command
@@ -37,14 +37,43 @@ async fn no_request_gets_an_answer_that_the_document_does_not_tell_of() {
         .args(["--generation-deterministic"])
         .args(["--request-timeout", "20", "--warnings", "off", "--no-color"]);
     let tried = talk_at_length(command).await;
-    let said = out(&tried);
+    let said = out(&tried).to_owned();
     assert_eq!(tried.status.code(), Some(0), "{said}");
+    assert_eq!(server.get("/health/ready").await.status, 200);
+    server.stop().await;
+    Some(said)
+}
+
+fn cases(said: &str) -> u32 {
     let cases = said
         .split(" generated, ")
         .next()
         .and_then(|text| text.rsplit(' ').next());
-    let cases: u32 = cases.unwrap().parse().unwrap();
-    assert!(cases > 1000, "{said}");
+    cases.unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn no_request_of_a_drop_in_surface_gets_an_answer_that_its_document_does_not_tell_of() {
+    for (document, least) in [("openai.json", 50), ("hermes.json", 300)] {
+        // One that follows a run stays open, as long as that runs.
+        let open: &[&str] = if document == "hermes.json" {
+            &["stream_run"]
+        } else {
+            &[]
+        };
+        let Some(said) = tried(document, open).await else {
+            return;
+        };
+        assert!(least < cases(&said), "{document}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn no_request_gets_an_answer_that_the_document_does_not_tell_of() {
+    let Some(said) = tried("native.json", &OPEN).await else {
+        return;
+    };
+    assert!(cases(&said) > 1000, "{said}");
     let all = operations(&document());
     // All that are read as a stream of events, and nothing else.
     let stays_open = |operation: &&Operation| {
@@ -59,6 +88,4 @@ async fn no_request_gets_an_answer_that_the_document_does_not_tell_of() {
     assert_eq!(open, OPEN);
     let selected = format!("{} selected / {} total", all.len() - open.len(), all.len());
     assert!(said.contains(&selected), "{said}");
-    assert_eq!(server.get("/health/ready").await.status, 200);
-    server.stop().await;
 }

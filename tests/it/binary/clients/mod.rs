@@ -5,6 +5,7 @@
 mod anything;
 mod curl;
 mod python;
+mod surfaces;
 mod typescript;
 mod workshop;
 

@@ -88,7 +88,12 @@ impl Workshop {
         if !is_here("python 3.11 with venv", "python3", &["-c", recent]).await {
             return false;
         }
-        let environment = self.command("python3", &["-m", "venv", "--clear", ".venv"]);
+        self.has_packages("python3").await
+    }
+
+    /// The same with a Python that is known to be recent enough.
+    pub(super) async fn has_packages(&self, python: &str) -> bool {
+        let environment = self.command(python, &["-m", "venv", "--clear", ".venv"]);
         let mut packages = self.command(PYTHON, &["-m", "pip", "install", "-q", "-r", "requirements.txt"]);
         packages.args(["--retries", "1", "--timeout", "15"]);
         self.installed("requirements.txt", vec![environment, packages]).await

@@ -1,0 +1,171 @@
+//! The process dies at every commit of a turn that calls one tool, for each tool:
+//! the turn ends once, the call has one result, and what it leaves is there once,
+//! whole, or not at all.
+
+use futures::StreamExt;
+use hermes_server::model::call::CallStatus;
+use hermes_server::model::id::SessionId;
+use serde_json::{Value, json};
+
+use super::{Fault, Script, block_on, faulty, new, play, scripts_base};
+use crate::harness::client::Client;
+use crate::harness::http::Web;
+use crate::harness::script::{check_log, check_transcript, terminal_events};
+use crate::harness::{PATIENCE, Place, lines};
+
+/// What a call leaves behind.
+enum Leaves {
+    Nothing,
+    /// A file with this text.
+    File(&'static str, &'static str),
+    /// A line for each time that it ran.
+    Line(&'static str),
+    Job,
+    Note(&'static str),
+}
+
+/// A call of a tool, and what it leaves.
+fn calls() -> Vec<(&'static str, Value, Leaves)> {
+    let line = "echo ran >> ran";
+    vec![
+        ("read_file", json!({"path": "there.txt"}), Leaves::Nothing),
+        ("search_files", json!({"pattern": "old"}), Leaves::Nothing),
+        (
+            "write_file",
+            json!({"path": "new.txt", "content": "whole\n"}),
+            Leaves::File("new.txt", "whole\n"),
+        ),
+        (
+            "patch",
+            json!({"path": "there.txt", "old_string": "old", "new_string": "new"}),
+            Leaves::File("there.txt", "new\n"),
+        ),
+        ("terminal", json!({"command": line}), Leaves::Line("ran")),
+        (
+            "terminal",
+            json!({"command": format!("{line}; sleep 300"), "background": true}),
+            Leaves::Line("ran"),
+        ),
+        ("process", json!({"action": "list"}), Leaves::Nothing),
+        (
+            "todo",
+            json!({"todos": [{"id": "1", "content": "x", "status": "pending"}]}),
+            Leaves::Nothing,
+        ),
+        (
+            "memory",
+            json!({"target": "memory", "action": "add", "content": "likes tea"}),
+            Leaves::Note("likes tea"),
+        ),
+        ("session_search", json!({"query": "anything"}), Leaves::Nothing),
+        (
+            "cronjob",
+            json!({"action": "create", "schedule": "every 1d", "prompt": "x"}),
+            Leaves::Job,
+        ),
+        ("delegate_task", json!({"goal": "/say found"}), Leaves::Nothing),
+        ("clarify", json!({"question": "which?"}), Leaves::Nothing),
+    ]
+}
+
+async fn check(web: &Web, owner: &Client, session: SessionId, leaves: &Leaves, what: &str) {
+    let messages = web.server.messages(session).await;
+    check_transcript(&messages);
+    let log = web.server.log(session).await;
+    check_log(&log);
+    assert_eq!(terminal_events(&log), 1, "{what}");
+    let call = messages.iter().flat_map(|message| &message.tool_calls).next();
+    let succeeded = call.is_some_and(|call| call.status == CallStatus::Succeeded);
+    let workspace = web.server.workspace(session);
+    match leaves {
+        Leaves::Nothing => {}
+        Leaves::File(name, text) => {
+            let found = std::fs::read_to_string(workspace.join(name)).ok();
+            let untouched = [None, Some("old\n".to_owned())].contains(&found) && !succeeded;
+            assert!(untouched || found.as_deref() == Some(*text), "{what}: {found:?}");
+        }
+        Leaves::Line(name) => {
+            let ran = lines(&workspace.join(name));
+            assert!(ran <= 1 && (!succeeded || ran == 1), "{what}: ran {ran} times");
+        }
+        Leaves::Job => {
+            let jobs = owner.get("/v1/jobs").await.expect(200);
+            let count = jobs["data"].as_array().unwrap().len();
+            assert_eq!(count, usize::from(succeeded), "{what}");
+        }
+        Leaves::Note(text) => {
+            let user = web.server.session_now(session).await.user_id;
+            let read = web
+                .server
+                .scope
+                .read(move |mut rows| Box::pin(async move { rows.memories(&user).await }));
+            let noted = read.await.unwrap().memory;
+            let expected: &[&str] = if succeeded { &[*text] } else { &[] };
+            assert_eq!(noted, expected, "{what}");
+        }
+    }
+}
+
+/// Whether the fault came into play.
+async fn run(place: &mut Place, good: usize, (tool, arguments, leaves): &(&'static str, Value, Leaves)) -> bool {
+    let what = format!("{tool} dies after {good}");
+    let script = Script {
+        text: format!("/tool {tool} {arguments}\n/then\n/say done"),
+        ..scripts_base(tool)
+    };
+    let (probe, struck, _) = faulty(good, Fault::Dies);
+    let web = place.serve_probed(Some(probe)).await;
+    let session = new(&web.server).await;
+    let workspace = web.server.workspace(session);
+    std::fs::create_dir_all(&workspace).unwrap();
+    std::fs::write(workspace.join("there.txt"), "old\n").unwrap();
+    let died = tokio::time::timeout(PATIENCE, async {
+        tokio::select! {
+            () = play(&web.server, session, &script) => false,
+            () = struck.notified() => true,
+        }
+    });
+    let died = died.await.unwrap_or_else(|_| panic!("{what}: the turn does not end"));
+    web.crash().await;
+    let web = place.serve().await;
+    let owner = web.owner().await;
+    let played = tokio::time::timeout(PATIENCE, play(&web.server, session, &script));
+    played
+        .await
+        .unwrap_or_else(|_| panic!("{what}: the turn does not end after the restart"));
+    check(&web, &owner, session, leaves, &what).await;
+    web.stop().await;
+    died
+}
+
+/// `beside` tools at once: most of the time a server waits for its start or its
+/// end. A server that starts a process holds the embedded database of the one
+/// beside it open for a moment, so there they follow one another.
+async fn each_tool_at_every_commit(beside: usize, place: impl AsyncFn() -> Option<Place>) {
+    let calls = calls();
+    let at_every_commit = async |call: &(&'static str, Value, Leaves)| {
+        for good in 0.. {
+            let Some(mut place) = place().await else {
+                eprintln!("skipped on Postgres: TEST_DATABASE_URL is not set");
+                return;
+            };
+            if !run(&mut place, good, call).await {
+                break;
+            }
+            assert!(good < 20, "the fault always comes into play");
+        }
+    };
+    futures::stream::iter(&calls)
+        .for_each_concurrent(beside, at_every_commit)
+        .await;
+}
+
+#[test]
+fn the_process_dies_around_each_tool_on_sqlite() {
+    block_on(each_tool_at_every_commit(1, async || Some(Place::sqlite())));
+}
+
+#[test]
+fn the_process_dies_around_each_tool_on_postgres() {
+    block_on(each_tool_at_every_commit(4, Place::postgres));
+}
