@@ -44,6 +44,7 @@ async fn main() {
         variables: Vec::new(),
         files: config.files,
         skills: Vec::new(),
+        code: config.code_execution,
         home: "/home/nobody".into(),
         agent_home: "/home/nobody/.hermes".into(),
     });
@@ -119,6 +120,7 @@ impl Bench {
             seen_files: String::new(),
             records: None,
             pen: Hub::default().write(self.session, TurnId::new(&self.clock), 0).pen(),
+            nest: None,
             cancel: CancellationToken::new(),
             clock: self.clock.clone(),
             host: Arc::clone(&self.host),

@@ -230,6 +230,7 @@ pub async fn open_host(config: &Config, around: &Surroundings) -> Result<Host, H
         },
         variables: around.environment.clone(),
         skills: config.skills.external_dirs.clone(),
+        code: config.code_execution.clone(),
         agent_home: home.join(".hermes"),
         home,
     })

@@ -12,6 +12,7 @@ use utoipa::IntoParams;
 use crate::model::policy::NamedPolicy;
 use crate::model::precondition::{EntityTag, Precondition, Reading, Tags};
 use crate::model::session::Session;
+use crate::model::skill::Skill;
 use crate::model::turn::Turn;
 use crate::model::version::Version;
 
@@ -46,6 +47,12 @@ impl Versioned for Session {
 impl Versioned for Turn {
     fn version(&self) -> Version {
         Version::of_turn(self)
+    }
+}
+
+impl Versioned for Skill {
+    fn version(&self) -> Version {
+        Version::of_whole(self)
     }
 }
 

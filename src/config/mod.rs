@@ -9,6 +9,7 @@ mod agent;
 mod approvals;
 mod auth;
 mod check;
+mod code_execution;
 mod delegation;
 mod error;
 mod files;
@@ -42,6 +43,7 @@ mod tests;
 pub use agent::Agent;
 pub use approvals::{Approvals, CronMode, Mode, OnAsk, OnExpiry, Recovery};
 pub use auth::{Auth, Jwt};
+pub use code_execution::{CodeExecution, CodeMode};
 pub use delegation::Delegation;
 pub use error::{ConfigError, Problem};
 pub use files::Files;
@@ -90,6 +92,7 @@ pub struct Config {
     /// How much is remembered of a user.
     pub memory: crate::model::memory::Limits,
     pub skills: Skills,
+    pub code_execution: CodeExecution,
     pub retention: Retention,
     pub files: Files,
     pub log: Log,
@@ -142,6 +145,7 @@ impl Config {
             files: Files::read(root),
             memory: root.section("memory", memory::read),
             skills: root.section("skills", Skills::read),
+            code_execution: root.section("code_execution", CodeExecution::read),
             retention: root.section("retention", Retention::read),
             log: root.section("log", Log::read),
             platform_toolsets: root.section("platform_toolsets", PlatformToolsets::read),

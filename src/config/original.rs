@@ -5,7 +5,7 @@
 /// Whole sections and single keys at the top of the file.
 #[rustfmt::skip]
 pub(super) const TOP_LEVEL: &[&str] = &[
-    "_config_version", "attachments", "auxiliary", "bedrock", "browser", "checkpoints", "cloud", "code_execution",
+    "_config_version", "attachments", "auxiliary", "bedrock", "browser", "checkpoints", "cloud",
     "compression", "context", "credential_pool_strategies", "cron", "curator", "custom_providers", "dashboard",
     "database", "debug", "discord", "display", "email", "fallback_model", "fallback_providers",
     "feishu", "gateway", "goals", "group_sessions_per_user", "homeassistant", "honcho",

@@ -46,6 +46,9 @@ impl Default for Limits {
 /// Between the request to end and the order: the original's value.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// Where commands look for programs.
+pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
 /// How this machine runs commands.
 #[derive(Clone, Debug)]
 pub struct LocalSettings {
@@ -250,10 +253,7 @@ impl Local {
 fn variables(settings: &LocalSettings, workspace: &Workspace, command: &Command) -> Vec<(String, String)> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let own = [
-        (
-            "PATH",
-            "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned(),
-        ),
+        ("PATH", PATH.to_owned()),
         ("HOME", text(workspace.root())),
         ("TMPDIR", text(workspace.tmp())),
         ("PWD", text(&command.cwd)),

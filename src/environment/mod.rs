@@ -15,6 +15,7 @@ mod directory;
 mod exec;
 mod files;
 mod identity;
+pub mod line;
 mod local;
 mod place;
 mod probe;
@@ -27,6 +28,8 @@ mod terminal;
 pub mod unpack;
 mod visible;
 mod workspace;
+
+use std::path::Path;
 
 use tokio_util::sync::CancellationToken;
 
@@ -105,6 +108,15 @@ impl Environment {
     ) -> Result<Finished, EnvironmentError> {
         match self {
             Self::Local(local) => local.attend(workspace, command, attendance, output, cancel).await,
+        }
+    }
+
+    /// Whether commands find a program of this name.
+    pub fn has_program(&self, name: &str) -> bool {
+        match self {
+            Self::Local(_) => local::PATH
+                .split(':')
+                .any(|folder| Path::new(folder).join(name).is_file()),
         }
     }
 

@@ -88,7 +88,11 @@ pub struct ToolCall {
     pub id: CallId,
     /// Calls of one model answer share it: the id of that answer's message.
     pub batch_id: MessageId,
-    /// Place in the batch, from 0.
+    /// The call whose program made this one; such a call is no part of the
+    /// transcript.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_call_id: Option<CallId>,
+    /// Place in the batch, from 0; of a program's calls, place among them.
     pub index: u32,
     pub name: String,
     /// The arguments the tool gets: parsed and coerced, or as a person edited them.

@@ -31,6 +31,7 @@ pub mod sampling;
 pub mod schedule;
 pub mod search;
 pub mod session;
+pub mod skill;
 pub mod tenant_event;
 pub mod transfer;
 pub mod turn;

@@ -48,6 +48,14 @@ impl Precondition {
         (!matches || !is_new).then(|| failed(current))
     }
 
+    /// What making a thing that is not there is refused with, if so.
+    pub fn forbids_new(&self) -> Option<Problem> {
+        self.if_match.as_ref().map(|_| {
+            let detail = "there is nothing yet that `If-Match` could speak of";
+            Problem::new(ProblemCode::PreconditionFailed, detail)
+        })
+    }
+
     pub fn reading(&self, current: &Version) -> Reading {
         if self
             .if_match

@@ -3,6 +3,7 @@
 //! The engine works on these; the API shows the wire shapes made from them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -290,9 +291,29 @@ pub struct CallRecord {
     pub created_at: Timestamp,
     pub started_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,
+    /// Of a call that a program of another call makes.
+    pub nested: Option<Nested>,
+}
+
+/// A call beneath another. It is no part of the transcript, so its result stands
+/// with it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nested {
+    pub parent: CallId,
+    pub result: Option<Arc<str>>,
 }
 
 impl CallRecord {
+    /// The result of a call beneath another, once it has one.
+    pub fn nested_result(&self) -> Option<String> {
+        self.nested.as_ref()?.result.as_deref().map(str::to_owned)
+    }
+
+    /// The call whose program made this one.
+    pub fn parent(&self) -> Option<CallId> {
+        self.nested.as_ref().map(|nested| nested.parent)
+    }
+
     /// Whoever carries it out has it; it is neither run here nor decided on.
     pub fn is_handed_over(&self) -> bool {
         self.execution != Execution::Server && self.status == CallStatus::Waiting && self.started_at.is_some()
@@ -308,6 +329,7 @@ impl CallRecord {
         ToolCall {
             id: self.call_id,
             batch_id: self.message_id,
+            parent_call_id: self.parent(),
             index: self.batch_index,
             name: self.name.clone(),
             arguments: self.effective_arguments().clone(),

@@ -64,6 +64,14 @@ impl Version {
         }
     }
 
+    /// A thing that has no parts, by what is shown of it.
+    pub fn of_whole(thing: &impl Serialize) -> Self {
+        Self {
+            settings: None,
+            whole: hash(&shown(thing)),
+        }
+    }
+
     /// The text between the quotes of an entity tag.
     pub fn opaque(&self) -> String {
         match &self.settings {

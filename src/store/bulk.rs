@@ -61,7 +61,8 @@ impl Rows<'_> {
                 "a": call.created_at.0, "r": call.started_at.map(|at| at.0), "z": call.finished_at.map(|at| at.0)}),
             )
         };
-        let rows = calls.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?;
+        let own = calls.iter().filter(|call| call.nested.is_none());
+        let rows = own.map(row).collect::<Result<Vec<_>, StoreError>>()?;
         self.bulk([SQLITE, POSTGRES], session, &rows).await
     }
 
@@ -85,7 +86,8 @@ impl Rows<'_> {
                 "r": call.started_at.map(|at| at.0), "z": call.finished_at.map(|at| at.0),
                 "e": call.edited.as_ref().map(text).transpose()?, "f": call.effect}))
         };
-        let rows = calls.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?;
+        let own = calls.iter().filter(|call| call.nested.is_none());
+        let rows = own.map(row).collect::<Result<Vec<_>, StoreError>>()?;
         self.bulk([SQLITE, POSTGRES], session, &rows).await
     }
 
@@ -167,6 +169,6 @@ fn column(field: &Value) -> Result<Arg<'_>, StoreError> {
     }
 }
 
-fn text<T: serde::Serialize>(value: &T) -> Result<String, StoreError> {
+pub(super) fn text<T: serde::Serialize>(value: &T) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|error| StoreError::Database(std::sync::Arc::new(error)))
 }

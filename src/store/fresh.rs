@@ -91,10 +91,10 @@ fn bodies(writes: &Writes, turns: Vec<TurnRecord>) -> Bodies {
         let mut results = writes.messages.iter().filter(|message| message.role == Role::Tool);
         let result = results.find(|message| message.call_id == Some(call.call_id));
         // A call that was settled before has its result in the database.
-        if call.status.is_settled() && result.is_none() {
+        if call.status.is_settled() && result.is_none() && call.nested.is_none() {
             continue;
         }
-        let result = result.map(|message| text_of(&message.content));
+        let result = result.map(|message| text_of(&message.content)).or(call.nested_result());
         bodies.calls.insert(call.call_id, (call.clone(), result));
     }
     // What was asked and settled at once stands as it was settled.

@@ -30,6 +30,7 @@ pub mod jobs;
 pub mod keys;
 mod lock;
 mod memories;
+mod nested;
 pub mod node;
 mod notices;
 pub mod once;

@@ -26,7 +26,7 @@ impl Rows<'_> {
     /// The calls of a turn's newest answer that made any, in order.
     pub async fn batch(&mut self, turn: TurnId) -> Result<Vec<CallRecord>, StoreError> {
         let rows = self.conn.rows(BATCH, &[self.tenant.into(), turn.into()]).await?;
-        rows.iter().map(call_record).collect()
+        self.with_nested(read(&rows, call_record)?).await
     }
 
     /// What a turn has open: the calls of its newest batch, and all approvals of it
@@ -35,7 +35,8 @@ impl Rows<'_> {
         let args = [self.tenant.into(), turn.into()];
         let asked = [(BATCH, args.as_slice()), (OF_TURN, args.as_slice())];
         let [calls, approvals] = Box::pin(self.conn.several(asked)).await?;
-        Ok((read(&calls, call_record)?, read(&approvals, approval)?))
+        let calls = self.with_nested(read(&calls, call_record)?).await?;
+        Ok((calls, read(&approvals, approval)?))
     }
 
     /// As [`Rows::open_work`], with the turn itself, if it is there.
@@ -55,7 +56,7 @@ impl Rows<'_> {
         let Some(turn) = turns.first() else { return Ok(None) };
         Ok(Some((
             turn_record(turn)?,
-            read(&calls, call_record)?,
+            self.with_nested(read(&calls, call_record)?).await?,
             read(&approvals, approval)?,
         )))
     }
@@ -270,12 +271,18 @@ impl Rows<'_> {
                 and m.position = c.position
             where c.tenant_id = $1 and c.session_id = $2 and c.call_id in (select json_array_elements_text($3::json))";
         let rows = self.by_ids([SQLITE, POSTGRES], session, ids).await?;
+        let nested = match rows.len() < ids.len() {
+            true => self.nested_calls_by_id(session, ids).await?,
+            false => Vec::new(),
+        };
         let found = |row: &Row| {
             let parts: Option<Vec<crate::model::message::Part>> = row.opt_json("content")?;
             let result = parts.map(|parts| crate::model::message::text_of(&parts));
             Ok((call_record(row)?, result))
         };
-        rows.iter().map(found).collect()
+        let own = rows.iter().map(found);
+        let nested = nested.into_iter().map(|call| Ok((call.clone(), call.nested_result())));
+        own.chain(nested).collect()
     }
 }
 
@@ -320,6 +327,7 @@ pub(super) fn call_record(row: &Row) -> Result<CallRecord, StoreError> {
         created_at: row.timestamp("created_at")?,
         started_at: row.opt_timestamp("started_at")?,
         finished_at: row.opt_timestamp("finished_at")?,
+        nested: None,
     })
 }
 

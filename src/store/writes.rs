@@ -54,6 +54,8 @@ impl Rows<'_> {
         self.add_calls(session, &writes.new_calls).await?;
         self.write_calls(session, &writes.calls).await?;
         self.add_artifacts(session, &writes.artifacts).await?;
+        self.add_nested_calls(session, &writes.new_calls).await?;
+        self.write_nested_calls(session, &writes.calls).await?;
         for approval in &writes.new_approvals {
             self.add_approval(&session.user_id, approval).await?;
         }

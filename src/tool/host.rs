@@ -17,6 +17,7 @@ use crate::environment::{
     Workspace, beneath,
 };
 use crate::guard::file_access::{Places, normalised};
+use crate::guard::flow;
 use crate::guard::policy::{Compiled, Policy};
 use crate::guard::standing::{ContainerGuard, DenyList, Standing, under};
 use crate::guard::{Backend, Finding, Judgement, Setting};
@@ -46,6 +47,8 @@ pub struct HostSettings {
     pub variables: Vec<(String, String)>,
     /// Directories of skills that every tenant sees.
     pub skills: Vec<PathBuf>,
+    /// How long programs run, and what they may.
+    pub code: config::CodeExecution,
     /// The home of the user the server runs as.
     pub home: PathBuf,
     /// Where the agent's own configuration lies.
@@ -84,6 +87,7 @@ pub struct Host {
     readings: Arc<Readings>,
     /// How much of a file is shown.
     pub files: config::Files,
+    pub code: config::CodeExecution,
     shared_skills: Vec<PathBuf>,
     skill_index: Index,
     /// When there are any, file tools write nowhere else.
@@ -130,6 +134,7 @@ impl Host {
             write_roots: terminal.write_safe_root.clone(),
             timeout: terminal.timeout,
             max_foreground_timeout: terminal.max_foreground_timeout,
+            code: settings.code,
             shared_skills: settings.skills,
             skill_index: Index::default(),
             home: settings.home,
@@ -181,6 +186,11 @@ impl Host {
 
     pub fn scanner(&self) -> &Arc<Scanner> {
         &self.scanner
+    }
+
+    /// What is asked about a program of another language than the shell's.
+    pub fn judged_code(&self, code: &str) -> Option<Finding> {
+        flow::of_code(code, self.backend(), false, self.container_guard)
     }
 
     /// Has the external scanner look at a command, before it is judged.

@@ -7,6 +7,7 @@ pub mod arguments;
 pub mod artifacts;
 pub mod budget;
 mod clarify;
+mod code;
 pub mod coerce;
 pub mod command_line;
 mod cronjob;
@@ -23,6 +24,7 @@ pub mod job_actions;
 mod memory;
 pub mod memory_entries;
 pub mod name_repair;
+pub mod nested;
 pub mod output;
 pub mod park;
 pub mod plugin;
@@ -223,6 +225,8 @@ pub struct Call {
     /// All that the session has.
     pub tools: Arc<SessionTools>,
     pub pen: Pen,
+    /// For a tool that calls others; a call from inside one has none.
+    pub nest: Option<nested::Nest>,
     pub cancel: CancellationToken,
     pub clock: Clock,
     pub host: Arc<Host>,

@@ -85,6 +85,7 @@ impl Bench {
             records: None,
             tools: Arc::default(),
             pen,
+            nest: None,
             cancel: CancellationToken::new(),
             clock: self.clock.clone(),
             host: Arc::clone(&self.host),
@@ -120,6 +121,7 @@ fn settings(directory: &Path) -> HostSettings {
         variables: Vec::new(),
         files: Config::load(&Sources::default()).unwrap().files,
         skills: Vec::new(),
+        code: Config::load(&Sources::default()).unwrap().code_execution,
         home: "/home/alice".into(),
         agent_home: "/home/alice/.hermes".into(),
     }

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::engine::Engine;
 use super::hooked;
+use super::nested::Programs;
 use super::owner::{Change, Gone, Owned, cancel_outcome};
 use super::run::{KILL_PATIENCE, TOGETHER, ending, timed_out};
 use super::watch::{Signal, Watch};
@@ -41,9 +42,11 @@ struct InFlight {
 }
 
 pub(super) async fn run_calls(engine: &Engine, owned: &mut Owned, watch: &mut Watch) -> Result<(), Gone> {
-    let mut flight = InFlight::default();
+    let (mut flight, mut programs) = (InFlight::default(), Programs::default());
     loop {
-        flight.start_marked(engine, owned);
+        programs.tell(&owned.state);
+        watch.asks(programs.asks());
+        flight.start_marked(engine, owned, &programs);
         if flight.is_empty() {
             return Ok(());
         }
@@ -62,6 +65,17 @@ pub(super) async fn run_calls(engine: &Engine, owned: &mut Owned, watch: &mut Wa
                 if engine.is_draining() && flight.is_empty() {
                     return Ok(());
                 }
+            }
+            asked = programs.next() => {
+                let call = programs.begin(CallId::new(engine.clock()), asked);
+                if owned.commit(engine, Change::Nested(Box::new(call))).await.is_err() {
+                    flight.kill().await;
+                    return Err(Gone);
+                }
+                if let Some(outcome) = owned.doomed.take() {
+                    return end(engine, owned, flight, Ending::Outcome(Box::new(outcome))).await;
+                }
+                watch.knows(owned.state.session.head_seq);
             }
             () = late => {
                 let results = flight.time_out().await;
@@ -121,7 +135,7 @@ async fn end(engine: &Engine, owned: &mut Owned, mut flight: InFlight, ending_wi
 
 impl InFlight {
     /// Starts calls that the committed record says are running.
-    fn start_marked(&mut self, engine: &Engine, owned: &Owned) {
+    fn start_marked(&mut self, engine: &Engine, owned: &Owned, programs: &Programs) {
         let marked = owned
             .state
             .calls
@@ -143,6 +157,7 @@ impl InFlight {
                 continue;
             };
             let cwd = owned.state.session.cwd.as_deref();
+            let is_nested = record.nested.is_some();
             let call = Call {
                 tenant_id: owned.tenant,
                 // Delegated work is done where its root's files are.
@@ -151,11 +166,16 @@ impl InFlight {
                 arguments: record.effective_arguments().clone(),
                 cwd: standing(&scene.workspace, cwd).to_owned(),
                 todo: owned.state.session.todo.clone(),
-                seen_files: owned.state.session.seen_files.clone(),
+                // A program gets what it reads, whatever the model has seen.
+                seen_files: match is_nested {
+                    true => String::new(),
+                    false => owned.state.session.seen_files.clone(),
+                },
                 records: Some(owned.scope.clone().of_user(owned.state.session.user_id.clone())),
                 tools: scene.tools.clone(),
                 pen: owned.drafts.pen(),
-                cancel: self.cancel.child_token(),
+                nest: (!is_nested).then(|| programs.nest(scene.tools.offered())),
+                cancel: programs.cancel_of(id).unwrap_or_else(|| self.cancel.child_token()),
                 clock: engine.clock().clone(),
                 host: engine.host().clone(),
             };
@@ -164,7 +184,9 @@ impl InFlight {
             let task = self.tasks.spawn(async move { (id, running.await) });
             self.by_task.insert(task.id(), id);
         }
-        if 1 < self.tasks.len() && self.deadline.is_none() {
+        let calls = owned.state.calls.iter();
+        let own = calls.filter(|call| call.status == CallStatus::Running && call.nested.is_none());
+        if 1 < own.count() && self.deadline.is_none() {
             self.deadline = Some(engine.clock().now().after(BATCH));
         }
     }

@@ -14,6 +14,7 @@ pub mod engine;
 mod hooked;
 mod kin;
 mod model_call;
+mod nested;
 pub mod next;
 mod overflow;
 mod owner;

@@ -11,7 +11,7 @@ use super::hooked::News;
 use super::kin;
 use super::next::Outcome;
 use super::state::State;
-use super::step::{AnswerIn, Partial, Step};
+use super::step::{AnswerIn, NestedIn, Partial, Step};
 use tokio_util::sync::CancellationToken;
 
 use crate::live::hub::Writer;
@@ -64,6 +64,8 @@ pub(super) struct Gone;
 pub(super) enum Change {
     Answer(Box<AnswerIn>),
     Results(Vec<(CallId, Done)>),
+    /// A program of a running call makes a call.
+    Nested(Box<NestedIn>),
     /// Results that are there when the process lets go of the turn: nothing
     /// follows from them here.
     Kept(Vec<(CallId, Done)>),
@@ -88,6 +90,7 @@ impl Change {
         match self {
             Self::Answer(_) => "answer",
             Self::Results(_) | Self::Kept(_) => "results",
+            Self::Nested(_) => "nested",
             Self::Retrying { .. } => "retrying",
             Self::End { .. } => "end",
         }
@@ -119,6 +122,7 @@ impl Change {
                 // A result of a call that does not run counts for nothing.
                 open.any(|call| call.status != CallStatus::Running || results.iter().all(|(id, _)| *id != call.call_id))
             }
+            Self::Nested(_) => true,
             Self::Kept(_) | Self::Retrying { .. } | Self::End { .. } => false,
         }
     }
@@ -127,6 +131,7 @@ impl Change {
         match self {
             Self::Answer(answer) => step.answer(*answer),
             Self::Results(results) => step.results(results),
+            Self::Nested(call) => step.nested(*call),
             Self::Kept(results) => step.keep(results),
             Self::Retrying {
                 attempt,
@@ -151,8 +156,11 @@ impl Change {
     /// Whether calls of the turn still run once this is stored. They are stopped
     /// before the turn ends, or the next one would begin beside them.
     fn leaves_running(&self, state: &State) -> bool {
-        let (Self::Results(results) | Self::Kept(results)) = self else {
-            return false;
+        let none = Vec::new();
+        let results = match self {
+            Self::Results(results) | Self::Kept(results) => results,
+            Self::Nested(_) => &none,
+            _ => return false,
         };
         let mut running = state.calls.iter().filter(|call| call.status == CallStatus::Running);
         running.any(|call| results.iter().all(|(id, _)| *id != call.call_id))
@@ -163,6 +171,8 @@ impl Change {
     fn keeping(self) -> Self {
         match self {
             Self::Results(results) => Self::Kept(results),
+            // It was not begun.
+            Self::Nested(_) => Self::Kept(Vec::new()),
             other => other,
         }
     }
@@ -185,6 +195,7 @@ impl Change {
                 (Vec::new(), Some((message_id, partial)), spent)
             }
             Self::Results(results) | Self::Kept(results) => (results, None, None),
+            Self::Nested(_) => (Vec::new(), None, None),
             Self::Retrying { spent, .. } => (Vec::new(), None, spent),
             Self::End {
                 results,

@@ -18,7 +18,8 @@ const MAX_AT_ONCE: usize = 8;
 pub struct State {
     pub session: SessionRecord,
     pub turn: TurnRecord,
-    /// Calls of the newest answer that made any, in order.
+    /// Calls of the newest answer that made any, in order; behind them those that
+    /// their programs make.
     pub calls: Vec<CallRecord>,
     /// Approvals of this turn, oldest first.
     pub approvals: Vec<Approval>,
@@ -114,6 +115,13 @@ impl State {
     /// sequential one every earlier call; no more than may run at once.
     pub fn startable(&self) -> Vec<CallId> {
         let ready = |place: usize, call: &CallRecord| {
+            // A program waits for each of its calls: nothing is planned.
+            if let Some(parent) = call.parent() {
+                let runs = self
+                    .call(parent)
+                    .is_some_and(|parent| parent.status == CallStatus::Running);
+                return call.status == CallStatus::Proposed && runs;
+            }
             let before = self.calls.iter().take(place);
             call.status == CallStatus::Proposed
                 && before

@@ -36,6 +36,8 @@ pub(super) struct Watch {
     deadline: Timestamp,
     inactivity: Duration,
     moved: Reader,
+    /// A person is asked, so it may stay quiet.
+    asking: bool,
     stopping: tokio_util::sync::CancellationToken,
 }
 
@@ -70,6 +72,7 @@ impl Watch {
             deadline: deadline(engine, state),
             inactivity: engine.settings().inactivity,
             moved: engine.hub().read(session),
+            asking: false,
             stopping: owned.stopping.clone(),
         }
     }
@@ -77,6 +80,11 @@ impl Watch {
     /// The record up to here is known: only what comes later is a change.
     pub(super) fn knows(&mut self, seq: i64) {
         self.look.known_seq = seq;
+    }
+
+    /// Whether something that runs waits for a person.
+    pub(super) fn asks(&mut self, asking: bool) {
+        self.asking = asking;
     }
 
     /// How the turn stood when it was read, after this watch began to listen.
@@ -96,7 +104,7 @@ impl Watch {
                 () = self.stopping.cancelled() => return Signal::Stopping,
                 () = late => return Signal::TimedOut("the turn ran longer than its limit"),
                 () = idle => {
-                    if !self.moved.take_changed() {
+                    if !self.moved.take_changed() && !self.asking {
                         return Signal::TimedOut("neither the model nor a tool gave a sign of life");
                     }
                     quiet_until = self.clock.now().after(self.inactivity);

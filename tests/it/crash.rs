@@ -88,6 +88,7 @@ fn scripts() -> Vec<Script> {
             ..scripts_base("parked")
         },
         delegated(),
+        program(),
         Script {
             name: "steered",
             text: format!("{}\n{}\n/then\n/say done", mark("a"), guarded("b")),
@@ -127,6 +128,22 @@ fn delegated() -> Script {
         queued: Some("/say second"),
         marks: &["a", "b"],
         ..scripts_base("delegated")
+    }
+}
+
+/// A program that calls tools, one of which has to be asked about.
+fn program() -> Script {
+    let code = "from hermes_tools import terminal\nterminal('echo ran >> a')\n\
+        terminal('rm -rf never-there && echo ran >> b')\nopen('c', 'a').write('ran\\n')";
+    Script {
+        name: "program",
+        text: format!(
+            "/tool execute_code {}\n/then\n/say done",
+            serde_json::json!({"code": code})
+        ),
+        queued: Some("/say second"),
+        marks: &["a", "b", "c"],
+        ..scripts_base("program")
     }
 }
 

@@ -35,6 +35,10 @@ pub struct World {
     secret: &'static str,
 }
 
+/// A skill of the tenant, and a file of it: all users of the tenant see it.
+const SKILL: &str = "/v1/skills/greet";
+const SKILL_FILE: &str = "references/words.md";
+
 const SECRET: &str = "the-owner-wrote-this";
 
 impl World {
@@ -76,6 +80,11 @@ impl World {
         assert_eq!(put.status(), 201);
         let job = json!({"prompt": format!("/say {SECRET}"), "schedule": "every 1d"});
         let job = owner.post("/v1/jobs", &job).await.expect(201)["id"].clone();
+        let skill = json!({"content": "---\nname: greet\ndescription: How we say hello\n---\nSay hello.\n"});
+        let put = owner.request(Method::PUT, SKILL).json(&skill).send().await.unwrap();
+        assert!(put.status().is_success());
+        let put = owner.request(Method::PUT, &format!("{SKILL}/files/{SKILL_FILE}"));
+        assert!(put.body("hello").send().await.unwrap().status().is_success());
         let key = json!({"name": SECRET, "scopes": ["sessions:read"]});
         let key = owner.post("/v1/keys", &key).await.expect(201)["id"]
             .as_str()
@@ -173,6 +182,8 @@ pub fn filled(operation: &Operation, ids: &Ids) -> String {
             .unwrap_or_else(|| panic!("no `{kind}` in the test's world"));
         path.replace(&format!("{{{name}}}"), id)
     });
+    let path = path.replace("/v1/skills/{name}/files/{path}", &format!("{SKILL}/files/{SKILL_FILE}"));
+    let path = path.replace("/v1/skills/{name}", SKILL);
     match asked(operation) {
         asked if asked.is_empty() => path,
         asked => format!("{path}?{asked}"),

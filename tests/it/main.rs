@@ -21,6 +21,7 @@ mod binary;
 mod budgets;
 mod busy;
 mod cases;
+mod code;
 mod crash;
 mod decisions;
 mod engine;

@@ -59,6 +59,7 @@ impl Bench {
             variables: vec![("OPENAI_API_KEY".to_owned(), "not-for-commands".to_owned())],
             files: Config::load(&Sources::default()).unwrap().files,
             skills: Vec::new(),
+            code: Config::load(&Sources::default()).unwrap().code_execution,
             home: "/home/alice".into(),
             agent_home: "/home/alice/.hermes".into(),
         });
@@ -99,6 +100,7 @@ impl Bench {
             records: None,
             tools: Arc::default(),
             pen: self.writer.pen(),
+            nest: None,
             cancel: CancellationToken::new(),
             clock: self.clock.clone(),
             host: Arc::clone(&self.host),
@@ -178,11 +180,10 @@ async fn every_tool_runs_its_example() {
             backend: "local",
             policies: &[],
         };
-        assert_eq!(
-            tool.judge(&tool.example(), &place, &bench.host),
-            Judged::Allow,
-            "{name}"
-        );
+        // Of a program nobody knows what stands in it.
+        let asked = name == "execute_code";
+        let judged = tool.judge(&tool.example(), &place, &bench.host);
+        assert_eq!(judged != Judged::Allow, asked, "{name}: {judged:?}");
         let done = bench.run(name, tool.example()).await;
         // What a change of the memory or of a job comes to is known under its lock;
         // what is stored of a user, and who answers, is not on this bench.

@@ -42,6 +42,7 @@ impl Bench {
             scanner: ScannerSettings::default(),
             variables: Vec::new(),
             skills: Vec::new(),
+            code: config.code_execution,
             home: "/home/alice".into(),
             agent_home: "/home/alice/.hermes".into(),
         };
@@ -83,6 +84,7 @@ impl Bench {
             records: None,
             tools: Arc::default(),
             pen,
+            nest: None,
             cancel: CancellationToken::new(),
             clock: self.clock.clone(),
             host: Arc::clone(&self.host),

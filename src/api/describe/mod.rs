@@ -52,7 +52,7 @@ const fn tag(name: &'static str, about: &'static str, writing: Scope) -> Tag {
     }
 }
 
-const TAGS: [Tag; 17] = [
+const TAGS: [Tag; 18] = [
     tag(
         "sessions",
         "Conversations with their settings, messages and events.",
@@ -109,6 +109,7 @@ const TAGS: [Tag; 17] = [
         reading: Scope::Admin,
         ..tag("plugins", "Folders of declared tools.", Scope::Admin)
     },
+    tag("skills", "What a tenant's agents know how to do.", Scope::SessionsWrite),
     tag("models", "Models that can answer.", Scope::SessionsRead),
     tag("policies", "Rules that a tenant adds to the guard's own.", Scope::Admin),
     // A judgement is a question, though it is asked with POST.

@@ -44,7 +44,7 @@ pub(super) fn routes() -> Surface {
 
 /// A path is one parameter for who reads the document, and any number of
 /// segments on the wire.
-fn deep(mut routes: Routes) -> Routes {
+pub(super) fn deep(mut routes: Routes) -> Routes {
     for (path, _) in &mut routes.handlers {
         *path = path.replace("{path}", "{*path}");
     }

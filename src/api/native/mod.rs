@@ -29,6 +29,7 @@ mod questions;
 mod search;
 mod session_list;
 pub(super) mod sessions;
+mod skills;
 mod stream_filter;
 mod stream_tokens;
 pub(super) mod streams;
@@ -69,6 +70,7 @@ pub(super) fn routes() -> Surface {
         .merge(tools::routes())
         .merge(toolsets::routes())
         .merge(plugins::routes())
+        .merge(skills::routes())
         .merge(models::routes())
         .merge(guard::routes())
         .merge(policies::routes())

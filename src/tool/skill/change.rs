@@ -4,12 +4,13 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::document::{Document, MAX_DOCUMENT_CHARS, Malformed};
-use super::library::{self, Found, Library, MAX_FILE_BYTES, Origin, Skill};
+use super::document::{Document, Malformed};
+use super::library::{self, Found, Library, MAX_FILE_BYTES, Skill};
 use super::name::{self, BadName};
 use super::scan::{self, Verdict};
+use crate::model::skill::SkillOrigin;
 use crate::tool::edit::fuzzy;
 
 /// Skills a tenant may have of its own.
@@ -86,52 +87,61 @@ pub enum Refusal {
     Disk(#[from] io::Error),
 }
 
-/// Carries a change out on the skill that `asked` names. `is_trusted` spares the
-/// scan: a person, not a model, wrote it.
-pub fn make(library: &Library, asked: &str, change: &Change, is_trusted: bool) -> Result<Made, Refusal> {
-    fs::create_dir_all(&library.own)?;
-    let _alone = Lock::take(&library.own)?;
-    let (category, name) = name::asked(asked)?;
-    if let Change::Create { category: own, content } = change {
-        let category = own.as_deref().or(category).map(name::part).transpose()?;
-        return create(library, category, name, content, is_trusted);
+/// The tenant's skills while nobody else changes them, in any process of the
+/// machine.
+pub struct Alone<'a> {
+    library: &'a Library,
+    #[allow(dead_code, reason = "the lock ends with the file")]
+    lock: File,
+}
+
+impl<'a> Alone<'a> {
+    pub fn with(library: &'a Library) -> io::Result<Self> {
+        fs::create_dir_all(&library.own)?;
+        let path = library.own.join(".lock");
+        let lock = File::options().create(true).truncate(false).write(true).open(path)?;
+        lock.lock()?;
+        Ok(Self { library, lock })
     }
-    let skill = own(library, category, name, asked)?;
-    let done = match change {
-        Change::Create { .. } => return Err(Refusal::Exists(asked.to_owned())),
-        Change::Edit { content } => edit(&skill, content, is_trusted)?,
-        Change::Patch { file, old, new, all } => patch(&skill, file.as_deref(), (old, new, *all), is_trusted)?,
-        Change::Delete { absorbed_into } => delete(library, &skill, absorbed_into.as_deref())?,
-        Change::WriteFile { file, content } => write_file(&skill, file, content, is_trusted)?,
-        Change::RemoveFile { file } => remove_file(&skill, file)?,
-    };
-    Ok(Made {
-        path: skill.path(),
-        done,
-    })
+
+    /// Carries a change out on the skill that `asked` names.
+    pub fn make(&self, asked: &str, change: &Change) -> Result<Made, Refusal> {
+        let (category, name) = name::asked(asked)?;
+        if let Change::Create { category: own, content } = change {
+            let category = own.as_deref().or(category).map(name::part).transpose()?;
+            return create(self.library, category, name, content);
+        }
+        let skill = own(self.library, category, name, asked)?;
+        let done = match change {
+            Change::Create { .. } => return Err(Refusal::Exists(asked.to_owned())),
+            Change::Edit { content } => edit(&skill, content)?,
+            Change::Patch { file, old, new, all } => patch(&skill, file.as_deref(), (old, new, *all))?,
+            Change::Delete { absorbed_into } => delete(self.library, &skill, absorbed_into.as_deref())?,
+            Change::WriteFile { file, content } => write_file(&skill, file, content)?,
+            Change::RemoveFile { file } => remove_file(&skill, file)?,
+        };
+        Ok(Made {
+            path: skill.path(),
+            done,
+        })
+    }
 }
 
 /// The tenant's skill of this name.
 fn own(library: &Library, category: Option<&str>, name: &str, asked: &str) -> Result<Skill, Refusal> {
     match library.find(category, name)? {
-        Found::One(skill) if skill.origin == Origin::Tenant => Ok(*skill),
+        Found::One(skill) if skill.origin == SkillOrigin::Tenant => Ok(*skill),
         Found::One(skill) => Err(Refusal::NotOurs(skill.path())),
         Found::Several(paths) => Err(Refusal::Several(paths)),
         Found::None => Err(Refusal::Missing(asked.to_owned())),
     }
 }
 
-fn create(
-    library: &Library,
-    category: Option<&str>,
-    name: &str,
-    content: &str,
-    is_trusted: bool,
-) -> Result<Made, Refusal> {
+fn create(library: &Library, category: Option<&str>, name: &str, content: &str) -> Result<Made, Refusal> {
     Document::read(content)?;
     let path = category.map_or(name.to_owned(), |category| format!("{category}/{name}"));
     let listed = library.list()?;
-    let own = listed.iter().filter(|skill| skill.origin == Origin::Tenant);
+    let own = listed.iter().filter(|skill| skill.origin == SkillOrigin::Tenant);
     if MAX_OWN <= own.clone().count() {
         return Err(Refusal::Full);
     }
@@ -139,25 +149,20 @@ fn create(
     if own.clone().any(|skill| skill.path() == path) || folder.join("SKILL.md").exists() {
         return Err(Refusal::Exists(path));
     }
-    scanned([content.as_bytes()], is_trusted)?;
+    scanned([content.as_bytes()])?;
     fs::create_dir_all(&folder)?;
     put(&folder.join("SKILL.md"), content.as_bytes())?;
     Ok(Made { path, done: "created" })
 }
 
-fn edit(skill: &Skill, content: &str, is_trusted: bool) -> Result<&'static str, Refusal> {
+fn edit(skill: &Skill, content: &str) -> Result<&'static str, Refusal> {
     Document::read(content)?;
-    scanned([content.as_bytes()], is_trusted)?;
+    scanned([content.as_bytes()])?;
     put(&skill.folder.join("SKILL.md"), content.as_bytes())?;
     Ok("changed")
 }
 
-fn patch(
-    skill: &Skill,
-    file: Option<&str>,
-    (old, new, all): (&str, &str, bool),
-    is_trusted: bool,
-) -> Result<&'static str, Refusal> {
+fn patch(skill: &Skill, file: Option<&str>, (old, new, all): (&str, &str, bool)) -> Result<&'static str, Refusal> {
     let path = match file {
         Some(file) => skill.folder.join(name::support(file)?),
         None => skill.folder.join("SKILL.md"),
@@ -167,10 +172,10 @@ fn patch(
     let text = String::from_utf8(text).map_err(|_| Refusal::NoMatch("the file is no text".to_owned()))?;
     let replaced = fuzzy::replace(&text, old, new, all).map_err(|error| Refusal::NoMatch(error.to_string()))?;
     if file.is_none() {
-        return edit(skill, &replaced.content, is_trusted);
+        return edit(skill, &replaced.content);
     }
     checked_size(replaced.content.len())?;
-    scanned([replaced.content.as_bytes()], is_trusted)?;
+    scanned([replaced.content.as_bytes()])?;
     put(&path, replaced.content.as_bytes())?;
     Ok("changed")
 }
@@ -194,14 +199,14 @@ fn delete(library: &Library, skill: &Skill, absorbed_into: Option<&str>) -> Resu
     Ok("deleted")
 }
 
-fn write_file(skill: &Skill, file: &str, content: &[u8], is_trusted: bool) -> Result<&'static str, Refusal> {
+fn write_file(skill: &Skill, file: &str, content: &[u8]) -> Result<&'static str, Refusal> {
     let path = skill.folder.join(name::support(file)?);
     checked_size(content.len())?;
     let known = files(skill);
     if MAX_FILES <= known.len() && !known.iter().any(|known| known == file) {
         return Err(Refusal::Full);
     }
-    scanned([content], is_trusted)?;
+    scanned([content])?;
     make_parents(&skill.folder, &path)?;
     put(&path, content)?;
     Ok("written")
@@ -250,10 +255,7 @@ fn make_parents(folder: &Path, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn scanned<const N: usize>(contents: [&[u8]; N], is_trusted: bool) -> Result<(), Refusal> {
-    if is_trusted {
-        return Ok(());
-    }
+fn scanned<const N: usize>(contents: [&[u8]; N]) -> Result<(), Refusal> {
     for content in contents {
         let report = scan::scan(&String::from_utf8_lossy(content));
         if report.verdict == Verdict::Dangerous {
@@ -272,18 +274,3 @@ fn put(path: &Path, content: &[u8]) -> io::Result<()> {
     file.persist(path).map_err(|error| error.error)?;
     File::open(directory)?.sync_all()
 }
-
-/// One change of a tenant's skills at a time, in all processes of the machine.
-struct Lock(#[allow(dead_code, reason = "the lock ends with the file")] File);
-
-impl Lock {
-    fn take(own: &Path) -> io::Result<Self> {
-        let path: PathBuf = own.join(".lock");
-        let file = File::options().create(true).truncate(false).write(true).open(path)?;
-        file.lock()?;
-        Ok(Self(file))
-    }
-}
-
-/// Most characters of a skill's text, for descriptions of the API.
-pub const MAX_CHARS: usize = MAX_DOCUMENT_CHARS;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::document::Document;
 use super::name;
+use crate::model::skill::{self, SkillEntry, SkillOrigin};
 
 /// Skills that are listed; more would fill a prompt.
 const MAX_SKILLS: usize = 500;
@@ -16,16 +17,6 @@ const MAX_SKILLS: usize = 500;
 pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
 /// Files of a skill that are listed.
 const MAX_FILES: usize = 200;
-
-/// Whose a skill is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Origin {
-    /// The tenant's, which may change it.
-    Tenant,
-    /// The server's, read only.
-    System,
-}
 
 /// The directories that hold a tenant's skills.
 #[derive(Clone, Debug)]
@@ -41,7 +32,7 @@ pub struct Skill {
     pub category: Option<String>,
     /// The name of its folder, which it is asked for by.
     pub name: String,
-    pub origin: Origin,
+    pub origin: SkillOrigin,
     pub folder: PathBuf,
     pub document: Document,
 }
@@ -53,6 +44,30 @@ impl Skill {
             Some(category) => format!("{category}/{}", self.name),
             None => self.name.clone(),
         }
+    }
+
+    pub fn entry(&self) -> SkillEntry {
+        SkillEntry {
+            name: self.name.clone(),
+            description: self.document.description.clone(),
+            category: self.category.clone(),
+            path: self.path(),
+            origin: self.origin,
+            tags: self.document.tags.clone(),
+        }
+    }
+
+    /// The skill as clients see it.
+    pub fn shown(&self) -> io::Result<skill::Skill> {
+        let content = read_file(&self.folder.join("SKILL.md"))?;
+        Ok(skill::Skill {
+            entry: self.entry(),
+            content: String::from_utf8_lossy(&content).into_owned(),
+            files: support_files(&self.folder)
+                .into_iter()
+                .flat_map(|(_, files)| files)
+                .collect(),
+        })
     }
 }
 
@@ -69,9 +84,9 @@ impl Library {
     /// All skills by category and name; of two at one path the tenant's counts.
     pub fn list(&self) -> io::Result<Vec<Skill>> {
         let mut skills = Vec::new();
-        collect(&self.own, Origin::Tenant, &mut skills)?;
+        collect(&self.own, SkillOrigin::Tenant, &mut skills)?;
         for directory in &self.system {
-            collect(directory, Origin::System, &mut skills)?;
+            collect(directory, SkillOrigin::System, &mut skills)?;
         }
         // Stable: of equal paths the tenant's stays in front.
         skills.sort_by(|a, b| (&a.category, &a.name).cmp(&(&b.category, &b.name)));
@@ -96,7 +111,7 @@ impl Library {
 }
 
 /// The skills of a directory, and of its categories.
-fn collect(directory: &Path, origin: Origin, skills: &mut Vec<Skill>) -> io::Result<()> {
+fn collect(directory: &Path, origin: SkillOrigin, skills: &mut Vec<Skill>) -> io::Result<()> {
     for (name, folder) in folders(directory)? {
         if let Some(skill) = skill(&folder, None, &name, origin) {
             skills.push(skill);
@@ -131,7 +146,7 @@ fn folders(directory: &Path) -> io::Result<Vec<(String, PathBuf)>> {
 }
 
 /// The skill in a folder; one that cannot be read is no skill.
-fn skill(folder: &Path, category: Option<&str>, name: &str, origin: Origin) -> Option<Skill> {
+fn skill(folder: &Path, category: Option<&str>, name: &str, origin: SkillOrigin) -> Option<Skill> {
     let text = read_file(&folder.join("SKILL.md")).ok()?;
     let document = Document::read(std::str::from_utf8(&text).ok()?).ok()?;
     Some(Skill {
@@ -220,16 +235,16 @@ mod tests {
             own: own.path().to_owned(),
             system: vec![system.path().to_owned(), PathBuf::from("/nonexistent")],
         };
-        let listed: Vec<(String, Origin)> = library
+        let listed: Vec<(String, SkillOrigin)> = library
             .list()
             .unwrap()
             .iter()
             .map(|skill| (skill.path(), skill.origin))
             .collect();
         let expected = [
-            ("plain", Origin::System),
-            ("ops/deploy", Origin::Tenant),
-            ("web/deploy", Origin::System),
+            ("plain", SkillOrigin::System),
+            ("ops/deploy", SkillOrigin::Tenant),
+            ("web/deploy", SkillOrigin::System),
         ];
         assert_eq!(listed, expected.map(|(path, origin)| (path.to_owned(), origin)));
         assert_eq!(

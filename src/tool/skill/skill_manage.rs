@@ -3,7 +3,7 @@
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::change::{self, Change, Made, Refusal};
+use super::change::{Alone, Change, Made, Refusal};
 use crate::model::call::{Effect, Footprint};
 use crate::tool::budget::ResultLimit;
 use crate::tool::registry::Registered;
@@ -81,7 +81,7 @@ async fn manage(call: Call) -> Done {
         Err(missing) => return refused(&missing),
     };
     let library = call.host.skills(call.tenant_id);
-    let made = tokio::task::spawn_blocking(move || change::make(&library, &name, &change, false)).await;
+    let made = tokio::task::spawn_blocking(move || Alone::with(&library)?.make(&name, &change)).await;
     match made {
         Ok(Ok(made)) => {
             call.host.skills_changed(call.tenant_id);

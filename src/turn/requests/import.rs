@@ -135,6 +135,7 @@ fn call_record(
         created_at: call.created_at,
         started_at: call.started_at,
         finished_at: call.finished_at,
+        nested: None,
     }
 }
 

@@ -212,6 +212,7 @@ impl Step<'_> {
             created_at: self.world.now,
             started_at: None,
             finished_at: None,
+            nested: None,
         }
     }
 }

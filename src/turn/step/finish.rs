@@ -25,9 +25,7 @@ impl Step<'_> {
     /// Ends the turn from outside: cancelled, timed out, failed. Results that
     /// are there are kept, and so is the text of an answer that broke off.
     pub fn end(&mut self, outcome: Outcome, results: Vec<(CallId, Done)>, partial: Option<(MessageId, Partial)>) {
-        for (id, done) in results {
-            self.take_result(id, done);
-        }
+        self.take_results(results);
         if let Some((message_id, partial)) =
             partial.filter(|(_, partial)| !partial.text.is_empty() || !partial.reasoning.is_empty())
         {

@@ -11,7 +11,7 @@ use crate::model::guardrail::{Action, Signature};
 use crate::model::id::CallId;
 use crate::model::job::JobCeiling;
 use crate::model::message::{Part, Role};
-use crate::model::record::{JobWrite, MessageRecord};
+use crate::model::record::{CallRecord, JobWrite, MessageRecord};
 use crate::tool::Done;
 use crate::tool::file_views::{self, FileNews};
 use crate::tool::job_actions;
@@ -20,22 +20,28 @@ use crate::tool::memory_entries;
 impl Step<'_> {
     /// Stores what calls gave back, and goes on.
     pub fn results(&mut self, results: Vec<(CallId, Done)>) {
-        for (id, done) in results {
-            self.take_result(id, done);
-        }
+        self.take_results(results);
         self.settle();
     }
 
     /// Stores what calls gave back; a successor asks what comes next.
     pub fn keep(&mut self, results: Vec<(CallId, Done)>) {
-        for (id, done) in results {
-            self.take_result(id, done);
-        }
+        self.take_results(results);
         self.touched = true;
     }
 
+    /// What came of a program's calls goes before what came of the program, which
+    /// closes those that are open.
+    pub(super) fn take_results(&mut self, results: Vec<(CallId, Done)>) {
+        let is_nested = |id: &CallId| self.state.call(*id).is_some_and(|call| call.nested.is_some());
+        let (nested, own): (Vec<_>, Vec<_>) = results.into_iter().partition(|(id, _)| is_nested(id));
+        for (id, done) in nested.into_iter().chain(own) {
+            self.take_result(id, done);
+        }
+    }
+
     /// Stores results without asking what comes next: the turn is ending.
-    pub(super) fn take_result(&mut self, id: CallId, mut done: Done) {
+    fn take_result(&mut self, id: CallId, mut done: Done) {
         if self
             .state
             .call(id)
@@ -51,6 +57,7 @@ impl Step<'_> {
         if let Some(call) = self.call_mut(id) {
             call.exit_code = done.exit_code;
         }
+        self.close_nested(id, "the program that made it ended");
         self.saw_files(id, &done.writes.files);
         if let Some(change) = done.writes.memory.take() {
             (done.result, done.failed) = self.remember(&change);
@@ -124,7 +131,8 @@ impl Step<'_> {
     /// Counts the call; where the turn goes round in circles the model is told so
     /// behind the result, or the turn ends.
     fn watch_loop(&mut self, id: CallId, status: CallStatus, result: &mut String) {
-        let Some(call) = self.state.call(id).filter(|_| status != CallStatus::Cancelled) else {
+        let counts = |call: &&CallRecord| status != CallStatus::Cancelled && call.nested.is_none();
+        let Some(call) = self.state.call(id).filter(counts) else {
             return;
         };
         let signature = Signature::of(&call.name, call.effective_arguments());
@@ -166,7 +174,10 @@ impl Step<'_> {
     /// Notes what the call saw of files; calls of other tools begin the count of
     /// repeated reads anew.
     fn saw_files(&mut self, id: CallId, news: &[FileNews]) {
-        let Some(call) = self.state.call(id) else { return };
+        // What a program reads the model does not see.
+        let Some(call) = self.state.call(id).filter(|call| call.nested.is_none()) else {
+            return;
+        };
         if let Some(seen) = file_views::after_call(&self.state.session.seen_files, &call.name, news) {
             self.state.session.seen_files.clone_from(&seen);
             self.writes.seen_files = Some(seen);
@@ -186,6 +197,15 @@ impl Step<'_> {
         let Some(call) = self.state.call(id).filter(|call| !call.status.is_settled()) else {
             return;
         };
+        let executed =
+            call.status == CallStatus::Running || matches!(status, CallStatus::Unknown | CallStatus::Succeeded);
+        if call.nested.is_some() {
+            let text = Self::told_program(call, text);
+            if let Some(nested) = self.call_mut(id).and_then(|call| call.nested.as_mut()) {
+                nested.result = Some(text.into());
+            }
+            return self.settled(id, status, kind, executed);
+        }
         // Of a call that was not run after all there is nothing to compare.
         let text = match status {
             CallStatus::Denied => text,
@@ -204,13 +224,15 @@ impl Step<'_> {
             external_id: None,
             created_at: self.world.now,
         };
-        let executed =
-            call.status == CallStatus::Running || matches!(status, CallStatus::Unknown | CallStatus::Succeeded);
+        self.writes.messages.push(message);
+        self.settled(id, status, kind, executed);
+    }
+
+    fn settled(&mut self, id: CallId, status: CallStatus, kind: EventType, executed: bool) {
         self.mark(id, status);
         if executed {
             self.trail_executed(id, status);
         }
-        self.writes.messages.push(message);
         self.push_call_event(kind, id);
     }
 }

@@ -9,6 +9,7 @@ use crate::model::call::{CallStatus, Effect};
 use crate::model::event::EventType;
 use crate::model::id::CallId;
 use crate::model::problem::Problem;
+use crate::model::record::CallRecord;
 use crate::model::usage::Spent;
 use crate::turn::next::{Next, next};
 
@@ -25,6 +26,12 @@ impl Step<'_> {
         turn.active_since = Some(self.world.now);
         let event = self.turn_event(EventType::TurnResumed, json!({"reason": "recovered"}));
         self.writes.events.push(event);
+        // Programs are gone: nobody waits for their calls.
+        let calls = self.state.calls.iter();
+        let programs: Vec<CallId> = calls.filter_map(CallRecord::parent).collect();
+        for program in programs {
+            self.close_nested(program, "the server stopped");
+        }
         let running: Vec<(CallId, Effect)> = self
             .state
             .calls

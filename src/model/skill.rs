@@ -1,0 +1,57 @@
+//! A skill as clients see it. Where it lies and how its text is read is the
+//! tools' business (`tool::skill`).
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Whose a skill is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SkillOrigin {
+    /// The tenant's, which may change it.
+    Tenant,
+    /// The server's, read only.
+    System,
+}
+
+/// A skill in a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SkillEntry {
+    pub name: String,
+    pub description: String,
+    pub category: Option<String>,
+    /// `category/name`, or the name alone: what it is asked for by.
+    pub path: String,
+    pub origin: SkillOrigin,
+    pub tags: Vec<String>,
+}
+
+/// A skill with its text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Skill {
+    #[serde(flatten)]
+    pub entry: SkillEntry,
+    /// The whole `SKILL.md`.
+    pub content: String,
+    /// Files beside it, as paths within the skill.
+    pub files: Vec<String>,
+}
+
+/// What a skill is to say.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"content": "---\nname: greet\ndescription: How we say hello\n---\nSay hello.\n"}))]
+pub struct SkillText {
+    /// The whole `SKILL.md`: front matter with `name` and `description` between
+    /// lines of `---`, and what is to be done.
+    #[schema(max_length = 100_000)]
+    pub content: String,
+}
+
+/// A file beside a skill's text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SkillFile {
+    /// Within the skill.
+    pub path: String,
+    pub bytes: u64,
+}
