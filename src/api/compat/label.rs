@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::base::text::first_chars;
 use crate::guard::redact::{Mode, redact};
+use crate::model::call::ToolCall;
 
 /// As long as a line of a chat is.
 const MAX_CHARS: usize = 80;
@@ -44,6 +45,12 @@ pub(in crate::api) fn preview(arguments: &Value) -> Option<String> {
 /// Shown to nobody: a tool's own business.
 pub(in crate::api) fn is_hidden(tool: &str) -> bool {
     tool.starts_with('_')
+}
+
+/// Whether a call is one of the model's that is shown; those of its programs are
+/// no part of what it said.
+pub(in crate::api) fn is_item(call: &ToolCall) -> bool {
+    call.parent_call_id.is_none() && !is_hidden(&call.name)
 }
 
 #[cfg(test)]

@@ -131,7 +131,10 @@ impl SessionEvents {
             "tool.failed"
         };
         self.tool(at, name, call, out);
-        self.rows.push(result(call, at));
+        // Calls of a program are no part of the transcript.
+        if call.parent_call_id.is_none() {
+            self.rows.push(result(call, at));
+        }
     }
 
     fn asked(&mut self, at: Timestamp, approval: &Approval, out: &mut String) {

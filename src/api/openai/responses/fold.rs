@@ -101,7 +101,7 @@ impl Fold {
                 self.completed(&data.message, told);
             }
             EventBody::TurnResumed(_) | EventBody::ModelRetrying(_) => self.void(told),
-            EventBody::ToolCallProposed(data) if !label::is_hidden(&data.tool_call.name) => {
+            EventBody::ToolCallProposed(data) if label::is_item(&data.tool_call) => {
                 self.proposed(&data.tool_call, told);
             }
             EventBody::ToolCallStarted(data) if handed::is_elsewhere(&data.tool_call) => {
@@ -115,7 +115,7 @@ impl Fold {
             | EventBody::ToolCallDenied(data)
             | EventBody::ToolCallCancelled(data)
             | EventBody::ToolCallUnknown(data)
-                if !label::is_hidden(&data.tool_call.name) =>
+                if label::is_item(&data.tool_call) =>
             {
                 self.settled(&data.tool_call, told);
             }
