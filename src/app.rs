@@ -10,8 +10,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::base::Clock;
-use crate::config::{Config, Mode, OnAsk, OnExpiry, Recovery};
+use crate::config::{Config, Mode, OnAsk, OnExpiry, Recovery, ToolSearchMode};
 use crate::environment::{PROGRAM_OF_SCANNER, ScannerSettings};
+use crate::fetch::Documents;
 use crate::fetch::release::Release;
 use crate::guard;
 use crate::live::hub::Hub;
@@ -25,8 +26,11 @@ use crate::schedule;
 use crate::schedule::scanner::Installing;
 use crate::store::node::Node;
 use crate::store::{Probe, Store, StoreError, StoreOptions, Target, process, tenants};
+use crate::tool::hook::Hooks;
+use crate::tool::plugin::{Allowance, Plugins};
 use crate::tool::registry::live::Live;
-use crate::tool::{Host, HostError, HostSettings, toolset};
+use crate::tool::registry::{DelegationLimits, Setup};
+use crate::tool::{Host, HostError, HostSettings, search, toolset};
 use crate::turn::admission::Ceilings;
 use crate::turn::engine::{Engine, Parts, Reviewing, Settings};
 
@@ -52,6 +56,8 @@ pub enum StartError {
     NoDatabase(#[source] StoreError),
     #[error(transparent)]
     Host(#[from] HostError),
+    #[error("the client for hooks and plugins cannot be made: {0}")]
+    Client(String),
     #[error("`openai.base_url`: {0}")]
     Model(String),
     #[error(
@@ -91,12 +97,19 @@ impl App {
         let host = open_host(config, &around).await?;
         confined(config, &store).await?;
         let registration = process::register(&store, node.id(), config.lease.duration).await?;
+        let (host, tools) = (Arc::new(host), Arc::new(tools(config, &around.clock)?));
+        let documents = Documents::new().map_err(|error| StartError::Client(error.to_string()))?;
+        let plugins = plugins(config, documents.clone());
+        plugins.load(&tools, &host).await;
+        let hooks = Hooks::new(&config.hooks, Arc::clone(&host), documents);
         let engine = Engine::new(Parts {
             store,
             clock: around.clock.clone(),
             hub: Hub::default(),
-            host: Arc::new(host),
-            tools: Arc::new(tools(config, &around.clock)?),
+            host,
+            tools,
+            plugins: Arc::new(plugins),
+            hooks,
             provider: provider(config, &around.clock)?,
             settings: settings(config),
             process: registration.id(),
@@ -279,7 +292,18 @@ pub fn tools(config: &Config, clock: &Clock) -> Result<Live, StartError> {
         };
         custom.insert(own.name.clone(), definition);
     }
-    let tools = Live::new(clock.clone(), custom);
+    let delegation = DelegationLimits {
+        children: config.delegation.max_concurrent_children,
+        further_levels: match config.delegation.orchestrator_enabled {
+            true => config.delegation.max_spawn_depth.saturating_sub(1),
+            false => 0,
+        },
+    };
+    let setup = Setup {
+        custom,
+        delegation: Some(delegation),
+    };
+    let tools = Live::set_up(clock.clone(), setup);
     let known = tools.shared();
     for own in &config.custom_toolsets {
         let mut named = own.includes.iter();
@@ -288,6 +312,22 @@ pub fn tools(config: &Config, clock: &Clock) -> Result<Live, StartError> {
         }
     }
     Ok(tools)
+}
+
+/// The plugins that the configuration names, before they are loaded.
+pub fn plugins(config: &Config, documents: Documents) -> Plugins {
+    let directory = config.plugins.directory.clone();
+    let directory = directory.unwrap_or_else(|| config.server.data_dir.join("plugins"));
+    let entries = config.plugins.entries.iter().map(|entry| {
+        let allowance = Allowance {
+            enabled: entry.enabled,
+            may_override: entry.allow_tool_override,
+        };
+        (entry.name.clone(), allowance)
+    });
+    // Commands find what lies in there by its whole path.
+    let directory = directory.canonicalize().unwrap_or(directory);
+    Plugins::new(directory, entries.collect(), documents)
 }
 
 /// The model server, or the demo model where none is configured.
@@ -358,6 +398,17 @@ fn settings(config: &Config) -> Settings {
         jobs_approve: config.approvals.cron_mode == crate::config::CronMode::Approve,
         job_toolsets: config.platform_toolsets.api_server.clone(),
         guardrail: config.guardrails,
+        search: search::Settings {
+            mode: match config.tool_search.mode {
+                ToolSearchMode::Auto => search::Mode::Auto,
+                ToolSearchMode::On => search::Mode::On,
+                ToolSearchMode::Off => search::Mode::Off,
+            },
+            threshold_percent: config.tool_search.threshold_percent,
+            default_limit: config.tool_search.default_limit,
+            max_limit: config.tool_search.max_limit,
+        },
+        window: config.agent.context_length,
         prices: config.usage.prices.clone(),
         currency: config.usage.currency.clone(),
         store_retry: config.store.retry,

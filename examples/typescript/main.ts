@@ -104,6 +104,7 @@ async function handle(event: Event): Promise<boolean> {
     case "budget.warning":
     case "budget.exceeded":
     case "todo.updated":
+    case "artifact.created":
     case "memory.updated":
     case "process.started":
     case "process.exited":

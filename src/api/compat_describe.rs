@@ -83,6 +83,11 @@ pub(super) fn about(about: &About) -> OpenApi {
 /// Adds to every operation what follows from its form.
 pub(super) fn complete(mut document: OpenApi) -> OpenApi {
     for (path, item) in &mut document.paths.paths {
+        if let Some(post) = &mut item.post {
+            let responses = &mut post.responses.responses;
+            let text = "The `Idempotency-Key` was sent before with another body.";
+            responses.insert("422".to_owned(), RefOr::T(error(path, text)));
+        }
         let operations = [&mut item.get, &mut item.post, &mut item.patch, &mut item.delete];
         for operation in operations.into_iter().flatten() {
             if let Some(summary) = &mut operation.summary {
@@ -108,7 +113,7 @@ fn tell(path: &str, operation: &mut Operation) {
             "The host or origin is not allowed, or the key lacks the scope.",
         ),
         (
-            path.contains('{'),
+            path.contains('{') || operation.request_body.is_some(),
             "404",
             "There is no such thing, or it is someone else's.",
         ),
@@ -120,6 +125,11 @@ fn tell(path: &str, operation: &mut Operation) {
             "Too much at once; `Retry-After` says when there is room.",
         ),
         (true, "500", "A fault of the server."),
+        (
+            path == "/v1/chat/completions",
+            "502",
+            "The model server failed, and there is no text to show.",
+        ),
         (!is_open, "503", "The store is away, or the server is shutting down."),
     ];
     for (_, status, description) in errors.into_iter().filter(|(applies, ..)| *applies) {

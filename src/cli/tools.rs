@@ -50,6 +50,11 @@ pub(super) async fn run(args: ToolsArgs) -> Result<(), CliError> {
         ..Selection::default()
     };
     let live = app::tools(&loaded.config, &loaded.around.clock)?;
+    let host = std::sync::Arc::new(host);
+    if let Ok(documents) = crate::fetch::Documents::new() {
+        app::plugins(&loaded.config, documents).load(&live, &host).await;
+    }
+    live.refresh(&live.shared()).await;
     let tools = live.shared().select(&selection, live.offers(&host));
     let tools = tools.map_err(CliError::Toolset)?;
     let text = if args.json {

@@ -15,6 +15,9 @@ pub struct Agent {
     pub inactivity: Duration,
     /// How long a question to a person waits; nothing is for ever.
     pub clarify_timeout: Option<Duration>,
+    /// The model's window in tokens, by which results are cut; `None` where it is
+    /// not known.
+    pub context_length: Option<usize>,
     pub api_max_retries: u32,
     /// The first pause before a retry; it doubles.
     pub retry_base: Duration,
@@ -29,6 +32,7 @@ impl Agent {
             inactivity: section.seconds("inactivity_seconds", 1800, 1..=604_800),
             clarify_timeout: Some(section.seconds("clarify_timeout", 3600, 0..=31_536_000))
                 .filter(|timeout| !timeout.is_zero()),
+            context_length: Some(section.number("context_length", 0, 0..=100_000_000)).filter(|tokens| 0 < *tokens),
             api_max_retries: section.number("api_max_retries", 3, 0..=20),
             retry_base: section.seconds("retry_base_seconds", 2, 0..=60),
         }

@@ -198,7 +198,7 @@ fn http_url(node: &Node) -> Option<String> {
     fits.then(|| text.trim_end_matches('/').to_owned())
 }
 
-fn trusted_url(node: &Node) -> Option<url::Url> {
+pub(super) fn trusted_url(node: &Node) -> Option<url::Url> {
     let url = url::Url::parse(&http_url(node)?).ok()?;
     let here = match url.host()? {
         url::Host::Domain(name) => name == "localhost",

@@ -14,6 +14,7 @@ mod delegation;
 mod error;
 mod files;
 mod guardrails;
+mod hooks;
 mod kinds;
 mod layers;
 mod limits;
@@ -23,6 +24,7 @@ mod nearest;
 mod node;
 mod openai;
 mod original;
+mod plugins;
 mod retention;
 mod section;
 mod security;
@@ -31,6 +33,7 @@ mod skills;
 mod spending;
 mod store;
 mod terminal;
+mod tool_search;
 mod toolsets;
 mod yaml;
 
@@ -44,11 +47,13 @@ pub use code_execution::{CodeExecution, CodeMode};
 pub use delegation::Delegation;
 pub use error::{ConfigError, Problem};
 pub use files::Files;
+pub use hooks::{Hook, HookAction, HookPoint};
 pub use layers::{Flags, Sources, process_environment};
 pub use limits::{Limit, Limits, Quota};
 pub use log::{Format, Level, Log};
 pub use node::Origin;
 pub use openai::OpenAi;
+pub use plugins::{PluginEntry, Plugins};
 pub use retention::Retention;
 pub use section::Setting;
 pub use security::Security;
@@ -57,6 +62,7 @@ pub use skills::Skills;
 pub use spending::Usage;
 pub use store::Store;
 pub use terminal::{Isolation, Terminal};
+pub use tool_search::{ToolSearch, ToolSearchMode};
 pub use toolsets::{CustomToolset, PlatformToolsets};
 
 use crate::model::budget::Budgets;
@@ -93,6 +99,9 @@ pub struct Config {
     pub platform_toolsets: PlatformToolsets,
     pub custom_toolsets: Vec<CustomToolset>,
     pub guardrails: Guardrails,
+    pub tool_search: ToolSearch,
+    pub plugins: Plugins,
+    pub hooks: Vec<Hook>,
     /// Keys of the original's configuration that mean nothing here.
     pub ignored: Vec<String>,
     settings: Vec<Setting>,
@@ -142,6 +151,9 @@ impl Config {
             platform_toolsets: root.section("platform_toolsets", PlatformToolsets::read),
             custom_toolsets: root.section("custom_toolsets", toolsets::read_custom),
             guardrails: root.section("tool_loop_guardrails", guardrails::read),
+            tool_search: root.section("tools", ToolSearch::read),
+            plugins: root.section("plugins", Plugins::read),
+            hooks: root.section("hooks", hooks::read),
             ignored: Vec::new(),
             settings: Vec::new(),
         }

@@ -97,6 +97,30 @@ impl Local {
         &self.isolation
     }
 
+    /// The same backend, whose commands can also read a directory.
+    pub fn reading(&self, directory: PathBuf) -> Self {
+        let mut settings = LocalSettings::clone(&self.settings);
+        settings.readable.push(directory);
+        Self {
+            settings: Arc::new(settings),
+            isolation: Arc::clone(&self.isolation),
+            spares: Arc::clone(&self.spares),
+        }
+    }
+
+    /// The same backend without walls, for programs of the operator's own. They
+    /// are supervised like any other and end with the server.
+    pub fn trusted(&self) -> Self {
+        Self {
+            settings: Arc::clone(&self.settings),
+            isolation: Arc::new(Isolation::Working {
+                mechanism: Mechanism::None,
+                detail: String::new(),
+            }),
+            spares: Arc::clone(&self.spares),
+        }
+    }
+
     /// The session's directories, made on first use.
     pub async fn workspace(&self, tenant: &str, session: &str) -> Result<Workspace, EnvironmentError> {
         Workspace::open(&self.settings, tenant, session).await

@@ -48,6 +48,21 @@ pub enum Environment {
 }
 
 impl Environment {
+    /// The same place, whose commands can also read a directory.
+    pub fn reading(&self, directory: std::path::PathBuf) -> Self {
+        match self {
+            Self::Local(local) => Self::Local(local.reading(directory)),
+        }
+    }
+
+    /// Where programs of the operator's own run: on the server's machine, without
+    /// walls, and never longer than the server.
+    pub fn trusted(&self) -> Self {
+        match self {
+            Self::Local(local) => Self::Local(local.trusted()),
+        }
+    }
+
     /// The session's own directories, made on first use.
     pub async fn workspace(&self, tenant: &str, session: &str) -> Result<Workspace, EnvironmentError> {
         match self {

@@ -1,7 +1,7 @@
-//! Documents that the operator's configuration names by address, read whole and
-//! bounded in size and time; of a release also in what it may send on to.
-//! Addresses that a tenant, a model or a tool chose are asked through [`guarded`]
-//! alone.
+//! Documents that the operator names by address, in the configuration or in a
+//! plugin, and answers to JSON sent there: read whole and bounded in size and
+//! time; of a release also in what it may send on to. Addresses that a tenant, a
+//! model or a tool chose are asked through [`guarded`] alone.
 
 pub mod guarded;
 pub mod pinned;
@@ -51,9 +51,26 @@ impl Documents {
             .unwrap_or_else(|_| Err(FetchError::Slow(url.clone(), patience)))
     }
 
+    /// What is answered to JSON sent to `url`: at most `most` bytes, within
+    /// `patience`.
+    pub async fn post(&self, url: &Url, json: Vec<u8>, most: usize, patience: Duration) -> Result<String, FetchError> {
+        let request = self
+            .0
+            .post(url.clone())
+            .header("content-type", "application/json")
+            .body(json);
+        tokio::time::timeout(patience, self.answer(url, request, most))
+            .await
+            .unwrap_or_else(|_| Err(FetchError::Slow(url.clone(), patience)))
+    }
+
     async fn read(&self, url: &Url, most: usize) -> Result<String, FetchError> {
+        self.answer(url, self.0.get(url.clone()), most).await
+    }
+
+    async fn answer(&self, url: &Url, request: reqwest::RequestBuilder, most: usize) -> Result<String, FetchError> {
         let unreachable = |error: reqwest::Error| FetchError::Unreachable(url.clone(), error.without_url());
-        let mut answer = self.0.get(url.clone()).send().await.map_err(unreachable)?;
+        let mut answer = request.send().await.map_err(unreachable)?;
         if !answer.status().is_success() {
             return Err(FetchError::Status(url.clone(), answer.status().as_u16()));
         }

@@ -97,6 +97,10 @@ pub struct ToolCall {
     pub name: String,
     /// The arguments the tool gets: parsed and coerced, or as a person edited them.
     pub arguments: serde_json::Value,
+    /// One line of what it is about, secrets masked.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub preview: String,
     pub effect: Effect,
     /// Who carries it out.
     #[serde(default)]

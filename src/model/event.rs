@@ -1,10 +1,13 @@
 //! Events: the append-only log of a session as clients read it, and the live
 //! frames that refine it. Durable events have a number; live frames do not.
 
+mod frames;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::approval::Approval;
+use super::artifact::ArtifactData;
 use super::background::{ProcessData, ProcessMatchData, ProcessWatchData};
 use super::budget::Budget;
 use super::call::ToolCall;
@@ -17,6 +20,8 @@ use super::question::Question;
 use super::session::Session;
 use super::turn::{SteerView, Turn, Usage};
 use crate::base::Timestamp;
+
+pub use frames::{HeartbeatData, HelloData, ResetData};
 
 /// The types of durable events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -105,6 +110,8 @@ pub enum EventType {
     ProcessMatched,
     #[serde(rename = "process.watch_changed")]
     ProcessWatchChanged,
+    #[serde(rename = "artifact.created")]
+    ArtifactCreated,
     #[serde(rename = "model.retrying")]
     ModelRetrying,
 }
@@ -155,6 +162,7 @@ impl EventType {
             Self::ProcessExited => "process.exited",
             Self::ProcessMatched => "process.matched",
             Self::ProcessWatchChanged => "process.watch_changed",
+            Self::ArtifactCreated => "artifact.created",
             Self::ModelRetrying => "model.retrying",
         }
     }
@@ -296,22 +304,6 @@ pub struct RetryData {
     pub error: Problem,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct HelloData {
-    pub head_seq: i64,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct ResetData {
-    /// The oldest event that is still kept.
-    pub oldest_seq: i64,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct HeartbeatData {
-    pub at: Timestamp,
-}
-
 /// What happened, by type. The first part are durable events, the second live
 /// frames of items in flight, the third frames of the stream itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -403,6 +395,8 @@ pub enum EventBody {
     ProcessMatched(ProcessMatchData),
     #[serde(rename = "process.watch_changed")]
     ProcessWatchChanged(ProcessWatchData),
+    #[serde(rename = "artifact.created")]
+    ArtifactCreated(ArtifactData),
     #[serde(rename = "model.retrying")]
     ModelRetrying(RetryData),
 
@@ -469,6 +463,7 @@ impl EventBody {
             Self::ProcessExited(_) => "process.exited",
             Self::ProcessMatched(_) => "process.matched",
             Self::ProcessWatchChanged(_) => "process.watch_changed",
+            Self::ArtifactCreated(_) => "artifact.created",
             Self::ModelRetrying(_) => "model.retrying",
             Self::MessageStarted(_) => "message.started",
             Self::MessageDelta(_) => "message.delta",

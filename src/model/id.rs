@@ -37,6 +37,8 @@ pub mod kinds {
     #[derive(Debug)]
     pub struct Request;
     #[derive(Debug)]
+    pub struct Artifact;
+    #[derive(Debug)]
     pub struct Audit;
     pub struct Usage;
 }
@@ -86,6 +88,9 @@ impl Kind for kinds::Node {
 impl Kind for kinds::Audit {
     const PREFIX: &'static str = "aud";
 }
+impl Kind for kinds::Artifact {
+    const PREFIX: &'static str = "art";
+}
 impl Kind for kinds::Request {
     const PREFIX: &'static str = "req";
 }
@@ -110,6 +115,7 @@ pub type ProcessId = Id<kinds::Process>;
 pub type BackgroundId = Id<kinds::Background>;
 /// One data directory; outlives the processes that open it one after another.
 pub type NodeId = Id<kinds::Node>;
+pub type ArtifactId = Id<kinds::Artifact>;
 pub type AuditId = Id<kinds::Audit>;
 pub type RequestId = Id<kinds::Request>;
 /// One call of a model.

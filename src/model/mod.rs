@@ -3,6 +3,7 @@
 //! API documents is what the engine keeps. Nothing here knows SQL or HTTP.
 
 pub mod approval;
+pub mod artifact;
 pub mod audit;
 pub mod background;
 pub mod budget;
@@ -21,6 +22,7 @@ pub mod message;
 pub mod pattern;
 pub mod policy;
 pub mod precondition;
+pub mod preview;
 pub mod principal;
 pub mod problem;
 pub mod question;

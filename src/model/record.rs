@@ -2,11 +2,13 @@
 //! see: ownership, fencing, the model's raw text, places in the transcript.
 //! The engine works on these; the API shows the wire shapes made from them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::approval::{Approval, Choice, Review};
+use super::artifact::NewArtifact;
 use super::audit::Audited;
 use super::background::BackgroundRecord;
 use super::budget::{BudgetGrant, SessionBudget};
@@ -22,6 +24,7 @@ use super::job::Job;
 use super::lineage::{Lineage, NewChild};
 use super::memory::Target;
 use super::message::{FinishReason, Message, Part, Role};
+use super::preview::preview;
 use super::problem::Problem;
 use super::question::{Question, QuestionAnswer, QuestionStatus};
 use super::sampling::Sampling;
@@ -29,6 +32,7 @@ use super::session::{ApprovalPolicy, EnvironmentSpec, SessionStatus, ToolsetSele
 use super::turn::{CancelReason, Steer, StopReason, Turn, TurnOptions, TurnStatus, Usage};
 use super::usage::{Foreseen, UsageRecord};
 use crate::base::Timestamp;
+use crate::guard::Finding;
 
 /// The state of a session under its lock, and what a turn needs of its settings.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,7 +83,7 @@ impl SessionRecord {
 
 /// How far the model's side of a turn has come; kept with the turn so that a
 /// successor decides as its predecessor would have.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// Model calls whose answer is stored.
     pub steps: u32,
@@ -102,6 +106,9 @@ pub struct Progress {
     /// Why the turn ends, when it went round too often.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub halted: Option<String>,
+    /// What hooks want a person to decide on, by call of the newest answer.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub asks: BTreeMap<CallId, Vec<Finding>>,
     /// Changes of the memory that failed since it was full.
     #[serde(default)]
     pub memory_overflows: u32,
@@ -326,6 +333,7 @@ impl CallRecord {
             index: self.batch_index,
             name: self.name.clone(),
             arguments: self.effective_arguments().clone(),
+            preview: preview(self.effective_arguments()),
             effect: self.effect,
             execution: self.execution,
             status: self.status,
@@ -398,6 +406,7 @@ pub struct Writes {
     pub audited: Vec<Audited>,
     /// Model calls that were made.
     pub usage: Vec<UsageRecord>,
+    pub artifacts: Vec<NewArtifact>,
     pub budget_grants: Vec<BudgetGrant>,
     /// What the session has seen of files, when that changed.
     pub seen_files: Option<String>,
@@ -433,6 +442,7 @@ impl Writes {
         self.used_grants.extend(more.used_grants);
         self.audited.extend(more.audited);
         self.usage.extend(more.usage);
+        self.artifacts.extend(more.artifacts);
         self.budget_grants.extend(more.budget_grants);
         self.seen_files = more.seen_files.or(self.seen_files.take());
         self.new_children.extend(more.new_children);

@@ -82,23 +82,23 @@ impl Store {
             let some = all.split_off(all.len().saturating_sub(MOST));
             let heads = self.heads_of(&some).await;
             for asked in some {
-                let found = heads.as_ref().map_err(Clone::clone).map(|heads| {
-                    // An id is unique whatever the tenant; the statement compares both.
-                    heads.get(&asked.session).copied()
-                });
+                let found = heads
+                    .as_ref()
+                    .map_err(Clone::clone)
+                    .map(|heads| heads.get(&(asked.tenant, asked.session)).copied());
                 // A watcher that left is told nothing.
                 let _unheard = asked.answer.send(found);
             }
         }
     }
 
-    async fn heads_of(&self, asked: &[Asked]) -> Result<HashMap<SessionId, i64>, StoreError> {
+    async fn heads_of(&self, asked: &[Asked]) -> Result<HashMap<(TenantId, SessionId), i64>, StoreError> {
         const SQLITE: &str = "
-            select session_id, head_seq from session
+            select tenant_id, session_id, head_seq from session
             where (tenant_id, session_id) in (select value ->> 't', value ->> 's' from json_each($1))
                 and deleted_at is null";
         const POSTGRES: &str = "
-            select s.session_id, s.head_seq
+            select s.tenant_id, s.session_id, s.head_seq
             from json_to_recordset($1::json) as r(t text, s text)
             join session s on s.tenant_id = r.t and s.session_id = r.s
             where s.deleted_at is null";
@@ -118,7 +118,7 @@ impl Store {
         });
         let rows = read.await?;
         rows.iter()
-            .map(|row| Ok((row.id("session_id")?, row.int("head_seq")?)))
+            .map(|row| Ok(((row.id("tenant_id")?, row.id("session_id")?), row.int("head_seq")?)))
             .collect()
     }
 }

@@ -8,6 +8,7 @@
 pub mod across_tenants;
 mod admission;
 pub mod approvals;
+mod artifacts;
 pub mod audit;
 mod audit_export;
 mod backgrounds;

@@ -116,6 +116,7 @@ impl Bodies {
             T::BudgetWarning => EventBody::BudgetWarning(read(data)?),
             T::BudgetExceeded => EventBody::BudgetExceeded(read(data)?),
             T::TodoUpdated => EventBody::TodoUpdated(read(data)?),
+            T::ArtifactCreated => EventBody::ArtifactCreated(read(data)?),
             T::MemoryUpdated => EventBody::MemoryUpdated(read(data)?),
             T::ProcessStarted => EventBody::ProcessStarted(read(data)?),
             T::ProcessExited => EventBody::ProcessExited(read(data)?),

@@ -282,7 +282,7 @@ impl Rows<'_> {
     /// Removes everything of a deleted session but what its model calls cost and
     /// what the audit trail tells of it.
     pub async fn purge_session(&mut self, id: SessionId) -> Result<(), StoreError> {
-        const SQL: [&str; 14] = [
+        const SQL: [&str; 15] = [
             "delete from usage_sum where tenant_id = $1 and (subject = $2 or subject in (
                 select turn_id from turn where tenant_id = $1 and session_id = $2))",
             "delete from event where tenant_id = $1 and session_id = $2",
@@ -293,6 +293,7 @@ impl Rows<'_> {
             "delete from standing_grant where tenant_id = $1 and session_id = $2",
             "delete from tool_call where tenant_id = $1 and session_id = $2",
             "delete from nested_call where tenant_id = $1 and session_id = $2",
+            "delete from artifact where tenant_id = $1 and session_id = $2",
             "delete from message where tenant_id = $1 and session_id = $2",
             "delete from search_entry where tenant_id = $1 and session_id = $2",
             // What was answered to requests tells of it too.

@@ -71,7 +71,8 @@ impl SqliteLink {
     }
 
     fn reader(path: &Path) -> Result<Self, StoreError> {
-        Self::open(path, "pragma query_only = on")
+        // There may be many; what is read often is in the system's own cache too.
+        Self::open(path, "pragma query_only = on; pragma cache_size = -500")
     }
 
     fn open(path: &Path, mode: &str) -> Result<Self, StoreError> {

@@ -55,6 +55,7 @@ impl Rows<'_> {
         self.write_calls(session, &writes.calls).await?;
         self.add_nested_calls(session, &writes.new_calls).await?;
         self.write_nested_calls(session, &writes.calls).await?;
+        self.add_artifacts(session, &writes.artifacts).await?;
         for approval in &writes.new_approvals {
             self.add_approval(&session.user_id, approval).await?;
         }

@@ -3,16 +3,19 @@
 //! temporary files and stands there as a preview.
 
 use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::FutureExt;
 use serde_json::{Map, Value};
 
 use super::budget::{self, Budget};
-use super::registry::Entry;
-use super::{Call, Done, Host, error_text};
+use super::hook::After;
+use super::registry::{Entry, Source};
+use super::{Call, Done, Host, error_text, untrusted};
 use crate::environment::Parents;
 use crate::guard::redact::{Mode, redact};
+use crate::model::artifact::Kept;
 use crate::model::call::Effect;
 use crate::model::id::{CallId, SessionId, TenantId};
 
@@ -20,7 +23,7 @@ use crate::model::id::{CallId, SessionId, TenantId};
 const DIRECTORY: &str = "hermes-results";
 
 /// Runs the call and brings its result under the budget.
-pub async fn run(tool: Arc<Entry>, call: Call, budget: Budget) -> Done {
+pub async fn run(tool: Arc<Entry>, call: Call, budget: Budget, after: Option<After>) -> Done {
     let shelf = Shelf {
         host: Arc::clone(&call.host),
         tenant: call.tenant_id,
@@ -30,7 +33,7 @@ pub async fn run(tool: Arc<Entry>, call: Call, budget: Budget) -> Done {
     let effect = tool.effect(&call.arguments);
     let running = Arc::clone(&tool);
     let started = AssertUnwindSafe(async move { running.run(call).await });
-    let Ok(mut done) = started.catch_unwind().await else {
+    let Ok(done) = started.catch_unwind().await else {
         tracing::error!(tool = tool.name(), call = %shelf.call, "a tool panicked");
         let text = format!("Error executing {}: it stopped unexpectedly", tool.name());
         return Done {
@@ -39,15 +42,72 @@ pub async fn run(tool: Arc<Entry>, call: Call, budget: Budget) -> Done {
             ..Done::failure(error_text::envelope(&error_text::sanitise(&text)))
         };
     };
-    // What went wrong may quote what it was done with.
-    if done.failed {
-        done.result = redact(&done.result, Mode::Code);
+    finish(&tool, done, (&shelf, &budget), after).await
+}
+
+/// From what the tool gave back to what the model is shown: secrets masked, the
+/// words of strangers marked, and no longer than it may be.
+async fn finish(tool: &Entry, mut done: Done, (shelf, budget): (&Shelf, &Budget), after: Option<After>) -> Done {
+    // What is part of the binary knows what of its results is text of a file, of
+    // a terminal or its own, and masks it so; what went wrong may quote what it
+    // was done with.
+    if done.failed || matches!(tool.source(), Source::Loaded(_)) {
+        done.result = mask(&done.result);
     }
-    let threshold = budget.threshold(tool.result_limit());
-    if threshold < done.result.chars().count() {
-        done.result = shelf.shorten(&done.result).await;
+    if let Some(after) = after
+        && let Some(text) = after.changed(tool.name(), &done).await
+    {
+        done.result = text;
+    }
+    if budget.threshold(tool.result_limit()) < done.result.chars().count() {
+        let (shown, kept) = shelf.shorten(&done.result).await;
+        done.result = shown;
+        done.writes.artifacts.push(kept);
+    }
+    if tool.is_untrusted() {
+        done.result = untrusted::fenced(tool.name(), std::mem::take(&mut done.result));
     }
     done
+}
+
+/// Masks the texts within JSON, so that it stays JSON.
+fn mask(result: &str) -> String {
+    match serde_json::from_str::<Value>(result) {
+        Ok(mut value @ (Value::Object(_) | Value::Array(_))) => {
+            mask_within(&mut value);
+            value.to_string()
+        }
+        _ => redact(result, Mode::Code),
+    }
+}
+
+fn mask_within(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = redact(text, Mode::Code),
+        Value::Array(items) => items.iter_mut().for_each(mask_within),
+        Value::Object(fields) => fields.values_mut().for_each(mask_within),
+        _ => {}
+    }
+}
+
+/// Where a session's results are stored whole, as the model names them.
+pub fn results_directory(host: &Host, tenant: TenantId, session: SessionId) -> PathBuf {
+    let workspace = host.workspace_path(tenant, session);
+    workspace.with_file_name("tmp").join(DIRECTORY)
+}
+
+/// Stores the whole text of a call's result where the model can read it.
+pub async fn store(host: &Arc<Host>, tenant: TenantId, session: SessionId, call: CallId, text: &str) -> Kept {
+    let host = Arc::clone(host);
+    let shelf = Shelf {
+        host,
+        tenant,
+        session,
+        call,
+    };
+    // That it could not be stored is logged; the artifact has it.
+    shelf.put(text).await;
+    Kept::result(shelf.name(), text.to_owned())
 }
 
 /// Where the results of one call can be stored.
@@ -61,15 +121,20 @@ struct Shelf {
 impl Shelf {
     /// Of an object whose text makes it long, the text alone is stored: the
     /// lines of a file can be read in parts, one line of JSON cannot.
-    async fn shorten(&self, result: &str) -> String {
+    async fn shorten(&self, result: &str) -> (String, Kept) {
         if let Ok(Value::Object(mut fields)) = serde_json::from_str(result)
             && let Some(text) = longest_text(&mut fields)
             && result.len() < 2 * text.len()
         {
+            let kept = Kept::result(self.name(), text.clone());
             *text = self.put(text).await;
-            return Value::Object(fields).to_string();
+            return (Value::Object(fields).to_string(), kept);
         }
-        self.put(result).await
+        (self.put(result).await, Kept::result(self.name(), result.to_owned()))
+    }
+
+    fn name(&self) -> String {
+        budget::file_name(&self.call.to_string())
     }
 
     /// Stores a text; what the model reads in its place comes back.
@@ -77,8 +142,7 @@ impl Shelf {
         let Ok(workspace) = self.host.workspace(self.tenant, self.session).await else {
             return budget::unstored_text(text);
         };
-        let name = budget::file_name(&self.call.to_string());
-        let path = workspace.tmp().join(DIRECTORY).join(name);
+        let path = workspace.tmp().join(DIRECTORY).join(self.name());
         let written = workspace.write_atomic(&path, text.as_bytes().to_vec(), Parents::Create);
         match written.await {
             Ok(()) => budget::stored_text(text, &path.to_string_lossy()),
@@ -156,7 +220,7 @@ mod tests {
 
     async fn echo(bench: &Bench, result: &str) -> String {
         let call = bench.call(json!({"result": result}));
-        run(Entry::built_in(&Echo).unwrap(), call, Budget::default())
+        run(Entry::built_in(&Echo).unwrap(), call, Budget::default(), None)
             .await
             .result
     }
@@ -207,6 +271,7 @@ mod tests {
             Entry::built_in(&Echo).unwrap(),
             bench.call(json!({})),
             Budget::default(),
+            None,
         )
         .await;
         assert!(done.failed && done.survived);

@@ -4,6 +4,7 @@
 //! written travels back with its result and is committed together with it.
 
 pub mod arguments;
+pub mod artifacts;
 pub mod budget;
 mod clarify;
 mod code;
@@ -17,6 +18,7 @@ pub mod edit;
 pub mod error_text;
 mod file;
 pub mod file_views;
+pub mod hook;
 mod host;
 pub mod job_actions;
 mod memory;
@@ -25,10 +27,12 @@ pub mod name_repair;
 pub mod nested;
 pub mod output;
 pub mod park;
+pub mod plugin;
 pub mod processes;
 pub mod readings;
 pub mod registry;
 pub mod schema;
+pub mod search;
 mod session_search;
 pub mod session_tools;
 pub mod skill;
@@ -51,6 +55,7 @@ use crate::base::Clock;
 use crate::guard::Finding;
 use crate::guard::policy::Compiled;
 use crate::live::hub::Pen;
+use crate::model::artifact::Kept;
 use crate::model::call::{Effect, Execution, Footprint};
 use crate::model::id::{CallId, SessionId, TenantId};
 use crate::store::Scope;
@@ -59,6 +64,8 @@ pub use host::{Host, HostError, HostSettings};
 
 use budget::ResultLimit;
 use park::Park;
+use registry::Setup;
+use session_tools::SessionTools;
 
 /// A command's output without escapes of terminals, secrets masked.
 pub fn terminal_text(text: &str, command: &str) -> String {
@@ -162,6 +169,11 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// The words that depend on how the server is set up.
+    fn configured(&self, _setup: &Setup) -> Option<Wording> {
+        None
+    }
+
     /// The words that depend on which tools are offered too.
     fn worded(&self, _offered: &[&str]) -> Option<Wording> {
         None
@@ -210,6 +222,8 @@ pub struct Call {
     pub seen_files: String,
     /// What is stored of the user; `None` where a tool is tried without a store.
     pub records: Option<Scope>,
+    /// All that the session has.
+    pub tools: Arc<SessionTools>,
     pub pen: Pen,
     /// For a tool that calls others; a call from inside one has none.
     pub nest: Option<nested::Nest>,
@@ -256,6 +270,8 @@ pub struct ToolWrites {
     /// What is to be done with the jobs of the user; the result is known under
     /// their lock only.
     pub jobs: Option<job_actions::Action>,
+    /// What is kept whole beside the result.
+    pub artifacts: Vec<Kept>,
     /// What the call saw or changed of files.
     pub files: Vec<file_views::FileNews>,
     /// Processes that it started.

@@ -9,6 +9,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use utoipa::ToSchema;
 
 use super::registry::Entry;
+use super::search;
 use crate::model::client_tool::ClientTool;
 
 /// A tool that the selection names and the session does not get.
@@ -24,6 +25,9 @@ pub struct SessionTools {
     /// Those that the client carries out.
     clients: Vec<ClientTool>,
     absent: Vec<Absent>,
+    /// Of the offered ones those that the model has to search for.
+    deferred: Vec<Arc<Entry>>,
+    search: search::Settings,
     definitions: Option<Arc<RawValue>>,
 }
 
@@ -41,9 +45,27 @@ impl SessionTools {
         tools
     }
 
+    /// The same tools, those that came at run time left to be searched for where
+    /// the settings want it for a model of this window.
+    #[must_use]
+    pub fn searchable(mut self, settings: &search::Settings, window: Option<usize>) -> Self {
+        let deferrable = self.offered.iter().filter(|tool| search::is_deferrable(tool));
+        let deferrable: Vec<Arc<Entry>> = deferrable.cloned().collect();
+        if !search::is_wanted(settings, &deferrable, window) {
+            return self;
+        }
+        self.deferred = deferrable;
+        self.search = *settings;
+        self.offered.extend(search::bridges());
+        self.offered.sort_by(|a, b| a.name().cmp(b.name()));
+        self.define();
+        self
+    }
+
     fn define(&mut self) {
         let names = self.names();
-        let own = self.offered.iter().map(|tool| tool.definition(&names));
+        let described = self.offered.iter().filter(|tool| !self.is_deferred(tool.name()));
+        let own = described.map(|tool| tool.definition(&names));
         let definitions: Vec<Value> = own.chain(self.clients.iter().map(ClientTool::definition)).collect();
         // Values made of strings and maps always serialise.
         self.definitions = if definitions.is_empty() {
@@ -51,6 +73,19 @@ impl SessionTools {
         } else {
             to_raw_value(&definitions).ok().map(Arc::from)
         };
+    }
+
+    /// Those that the model has to search for.
+    pub fn deferred(&self) -> &[Arc<Entry>] {
+        &self.deferred
+    }
+
+    pub fn is_deferred(&self, name: &str) -> bool {
+        self.deferred.iter().any(|tool| tool.name() == name)
+    }
+
+    pub fn search(&self) -> &search::Settings {
+        &self.search
     }
 
     pub fn get(&self, name: &str) -> Option<&Arc<Entry>> {

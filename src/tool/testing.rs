@@ -83,6 +83,7 @@ impl Bench {
             todo: "[]".to_owned(),
             seen_files: self.seen_files(),
             records: None,
+            tools: Arc::default(),
             pen,
             nest: None,
             cancel: CancellationToken::new(),

@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::engine::Engine;
+use super::hooked;
 use super::nested::Programs;
 use super::owner::{Change, Gone, Owned, cancel_outcome};
 use super::run::{KILL_PATIENCE, TOGETHER, ending, timed_out};
@@ -18,7 +19,6 @@ use super::world::standing;
 use crate::base::Timestamp;
 use crate::model::call::CallStatus;
 use crate::model::id::CallId;
-use crate::tool::budget::Budget;
 use crate::tool::{Call, Done, dispatch, error_text};
 
 /// Calls that run together must be done by then (Hermes: 420 s).
@@ -172,13 +172,15 @@ impl InFlight {
                     false => owned.state.session.seen_files.clone(),
                 },
                 records: Some(owned.scope.clone().of_user(owned.state.session.user_id.clone())),
+                tools: scene.tools.clone(),
                 pen: owned.drafts.pen(),
                 nest: (!is_nested).then(|| programs.nest(scene.tools.offered())),
                 cancel: programs.cancel_of(id).unwrap_or_else(|| self.cancel.child_token()),
                 clock: engine.clock().clone(),
                 host: engine.host().clone(),
             };
-            let running = dispatch::run(tool.clone(), call, Budget::default());
+            let after = hooked::after(engine, owned, record);
+            let running = dispatch::run(tool.clone(), call, engine.budget(), after);
             let task = self.tasks.spawn(async move { (id, running.await) });
             self.by_task.insert(task.id(), id);
         }

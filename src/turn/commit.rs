@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::budgets;
 use super::engine::{Engine, Scene};
+use super::hooked::News;
 use super::kin;
 use super::policies;
 use super::review;
@@ -43,12 +44,15 @@ pub(super) struct Carried {
     pub due: bool,
     /// Approvals that a model is asked about first.
     pub to_review: Vec<Approval>,
+    /// What hooks are told of it.
+    pub news: News,
 }
 
 impl Carried {
     /// After the commit and not before it, or who is woken finds nothing and
     /// sleeps again.
     pub(super) fn wake(&self, engine: &Engine) {
+        self.news.tell(engine);
         if self.due {
             engine.nudges().due.notify_one();
             engine.nudges().jobs.notify_one();
@@ -160,6 +164,7 @@ async fn carried(
         .filter(|approval| approval.reviewer == SMART)
         .cloned()
         .collect();
+    let news = News::of(engine, &state, &writes);
     let first_seq = rows.apply(&mut state.session, &writes, now).await?;
     if let Some(pen) = pen {
         finish_drafts(pen, &writes, first_seq);
@@ -179,6 +184,7 @@ async fn carried(
         said: writes.messages,
         due,
         to_review,
+        news,
     })
 }
 

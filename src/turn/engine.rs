@@ -16,7 +16,7 @@ use tracing::Instrument;
 mod offered;
 
 use super::admission::Ceilings;
-use super::delegation::{self, Delegation};
+use super::delegation::Delegation;
 use super::policies::Ready;
 use super::state::State;
 use super::world::{Rules, World};
@@ -26,7 +26,7 @@ use crate::guard::policy::Compiled;
 use crate::live::hub::Hub;
 use crate::model::approval::{OnAsk, OnExpiry, Recovery};
 use crate::model::budget::{BudgetScope, Budgets};
-use crate::model::client_tool::{self, ClientTool};
+use crate::model::client_tool;
 use crate::model::grant::Grant;
 use crate::model::guardrail;
 use crate::model::id::{NodeId, ProcessId, SessionId, TenantId, TurnId};
@@ -38,8 +38,11 @@ use crate::provider::Provider;
 use crate::provider::retry::Policy;
 use crate::store::Store;
 use crate::tool::Host;
+use crate::tool::hook::Hooks;
+use crate::tool::plugin::Plugins;
+use crate::tool::registry::Selection;
 use crate::tool::registry::live::Live;
-use crate::tool::registry::{KEPT, Registry, Selection, UnknownToolset};
+use crate::tool::search;
 use crate::tool::session_tools::SessionTools;
 
 /// What the configuration says about turns.
@@ -72,6 +75,9 @@ pub struct Settings {
     /// Toolsets of runs that name none.
     pub job_toolsets: Vec<String>,
     pub guardrail: guardrail::Limits,
+    pub search: search::Settings,
+    /// Tokens of the model's window, where that is known.
+    pub window: Option<usize>,
     pub prices: Prices,
     /// What prices and costs are in.
     pub currency: String,
@@ -133,6 +139,8 @@ pub struct Parts {
     pub hub: Hub,
     pub host: Arc<Host>,
     pub tools: Arc<Live>,
+    pub plugins: Arc<Plugins>,
+    pub hooks: Hooks,
     pub provider: Provider,
     pub settings: Settings,
     pub process: ProcessId,
@@ -188,16 +196,6 @@ impl Engine {
 
     pub fn host(&self) -> &Arc<Host> {
         &self.0.parts.host
-    }
-
-    /// The tools that this server and its plugins have.
-    pub fn tools(&self) -> &Live {
-        &self.0.parts.tools
-    }
-
-    /// Those of a tenant, as of now.
-    pub fn registry(&self, tenant: TenantId) -> Arc<Registry> {
-        self.0.parts.tools.of(tenant)
     }
 
     pub fn settings(&self) -> &Settings {
@@ -338,7 +336,7 @@ impl Engine {
         self.0.draining.cancel();
         self.0.tasks.close();
         tokio::select! {
-            () = self.0.tasks.wait() => return,
+            () = self.0.tasks.wait() => return self.hooks().close().await,
             () = tokio::time::sleep(grace) => {}
         }
         self.stop().await;
@@ -351,6 +349,7 @@ impl Engine {
         self.stopping().cancel();
         self.0.tasks.close();
         self.0.tasks.wait().await;
+        self.hooks().close().await;
     }
 
     /// Lets go of every turn, killing its commands: this process may count as

@@ -9,20 +9,21 @@ use futures::StreamExt;
 use super::engine::Engine;
 use super::next::Outcome;
 use super::owner::{Change, Gone, Owned, cancel_outcome, store_unavailable};
-use super::prompt;
 use super::run::{ending, timed_out};
 use super::scripted;
-use super::step::{AnswerIn, Partial};
+use super::step::{AnswerIn, Hooked, Partial};
 use super::watch::{Signal, Watch};
+use super::{hooked, overflow, prompt};
 use crate::guard::redact::{Mode, redact};
 use crate::live::drafts::Item;
 use crate::model::id::MessageId;
 use crate::model::problem::{Problem, ProblemCode};
-use crate::model::record::{LastAnswer, MessageRecord};
+use crate::model::record::{CallRecord, LastAnswer, MessageRecord};
 use crate::model::turn::{StopReason, TurnStatus};
 use crate::model::usage::Spent;
 use crate::provider::{Answer, ChatMessage, Delta, Failed, FailureKind, Finish, Request, retry};
 use crate::tool::arguments::{self, Unreadable};
+use crate::tool::dispatch;
 
 /// How often an unusable answer is asked for again (Hermes: 3 for empty ones,
 /// 3 for cut calls, 3 for calls that do not parse).
@@ -53,15 +54,16 @@ pub(super) async fn call_model(
     (with_tools, said): (bool, Option<Vec<MessageRecord>>),
 ) -> Result<(), Gone> {
     // Boxed: hardly any turn has a script.
-    let unasked = Box::pin(unasked(engine, owned, with_tools));
-    if let Some(change) = unasked.await {
-        return owned.commit(engine, change).await;
+    if let Some(done) = Box::pin(unasked(engine, owned, watch, with_tools)).await {
+        return done;
     }
+    engine.tools().refresh(&engine.registry(owned.tenant)).await;
     let loaded = match said {
         Some(said) => {
             let asked = prompt::Asked {
                 messages: &said,
                 calls: &[],
+                shortened: &overflow::Shortened::default(),
                 skills: &engine.host().skill_index(owned.tenant).await,
                 with_tools,
             };
@@ -83,15 +85,8 @@ pub(super) async fn call_model(
                 let spent = Spent::in_turn(&request.model, answer.usage, &engine.settings().prices);
                 match unusable(&answer, with_tools, tries.unusable) {
                     None => {
-                        scan(engine, &answer).await;
-                        engine.read_ahead(&answer, &owned.state.session).await;
-                        let answer = AnswerIn {
-                            message_id,
-                            answer,
-                            with_tools,
-                            spent: Some(spent),
-                        };
-                        return owned.commit(engine, Change::Answer(Box::new(answer))).await;
+                        let answer = (message_id, answer, Some(spent));
+                        return store(engine, owned, watch, answer, with_tools).await;
                     }
                     Some(problem) if tries.unusable < MAX_UNUSABLE => {
                         let silent = answer.calls.is_empty() && owned.state.turn.progress.last == LastAnswer::Calls;
@@ -128,33 +123,53 @@ pub(super) async fn call_model(
 }
 
 /// The step of a job's script, for which no model is asked.
-async fn unasked(engine: &Engine, owned: &Owned, with_tools: bool) -> Option<Change> {
+async fn unasked(engine: &Engine, owned: &mut Owned, watch: &mut Watch, with_tools: bool) -> Option<Result<(), Gone>> {
     let answer = match scripted::answer(engine, owned).await? {
         Ok(answer) => answer,
         Err(error) => {
             tracing::error!(turn = %owned.state.turn.turn_id, %error, "what a script printed cannot be read");
-            return Some(ending(store_unavailable(), Vec::new()));
+            let ended = owned.commit(engine, ending(store_unavailable(), Vec::new()));
+            return Some(ended.await);
         }
     };
-    scan(engine, &answer).await;
-    Some(Change::Answer(Box::new(AnswerIn {
-        message_id: MessageId::new(engine.clock()),
+    let answer = (MessageId::new(engine.clock()), answer, None);
+    Some(store(engine, owned, watch, answer, with_tools).await)
+}
+
+/// Stores an answer once hooks and the scanner have seen its calls.
+async fn store(
+    engine: &Engine,
+    owned: &mut Owned,
+    watch: &mut Watch,
+    (message_id, answer, spent): (MessageId, Answer, Option<Spent>),
+    with_tools: bool,
+) -> Result<(), Gone> {
+    let hooked = match hooked(engine, owned, watch, (message_id, &answer, with_tools)).await {
+        Ok(hooked) => hooked,
+        Err(signal) => return end(engine, owned, message_id, signal).await,
+    };
+    scan(engine, &answer, &hooked).await;
+    engine.read_ahead(&answer, &owned.state.session).await;
+    let answer = AnswerIn {
+        message_id,
         answer,
         with_tools,
-        spent: None,
-    })))
+        spent,
+        hooked,
+        artifacts: std::mem::take(&mut owned.overflowed),
+    };
+    owned.commit(engine, Change::Answer(Box::new(answer))).await
 }
 
 /// Commands that are scanned side by side.
 const SCANS: usize = 8;
 
-/// Has the external scanner look at the commands of an answer: judging them is pure
-/// and reads what it said.
-async fn scan(engine: &Engine, answer: &Answer) {
-    let parsed = answer
-        .calls
-        .iter()
-        .filter_map(|call| arguments::parse(&call.arguments).ok());
+/// Has the external scanner look at the commands of an answer, as hooks left them:
+/// judging them is pure and reads what it said.
+async fn scan(engine: &Engine, answer: &Answer, hooked: &[Option<Hooked>]) {
+    let replaced = |place: usize| hooked.get(place)?.as_ref()?.before.arguments.clone();
+    let calls = answer.calls.iter().enumerate();
+    let parsed = calls.filter_map(|(place, call)| replaced(place).or_else(|| arguments::parse(&call.arguments).ok()));
     let commands = parsed.filter_map(|arguments| Some(arguments.get("command")?.as_str()?.to_owned()));
     let commands: Vec<String> = commands.collect();
     futures::stream::iter(commands)
@@ -227,7 +242,7 @@ async fn attempt(
 /// `None` when the store was away for longer than commits are retried.
 async fn load_request(
     engine: &Engine,
-    owned: &Owned,
+    owned: &mut Owned,
     watch: &mut Watch,
     with_tools: bool,
 ) -> Result<Option<Request>, Gone> {
@@ -241,10 +256,12 @@ async fn load_request(
             Ok(None) => return Err(Gone),
             Ok(Some((standing, messages, calls))) => {
                 watch.saw(standing);
+                let shortened = overflow(engine, owned, &messages, &calls).await;
                 let skills = engine.host().skill_index(owned.tenant).await;
                 let asked = prompt::Asked {
                     messages: &messages,
                     calls: &calls,
+                    shortened: &shortened,
                     skills: &skills,
                     with_tools,
                 };
@@ -258,6 +275,47 @@ async fn load_request(
                 () = tokio::time::sleep(Duration::from_millis(200)) => {}
                 () = owned.stopping.cancelled() => return Err(Gone),
             },
+        }
+    }
+}
+
+/// Stores whole what of the newest results does not fit beside each other.
+async fn overflow(
+    engine: &Engine,
+    owned: &mut Owned,
+    messages: &[MessageRecord],
+    calls: &[CallRecord],
+) -> overflow::Shortened {
+    let (host, tenant, session) = (engine.host(), owned.tenant, owned.state.session.session_id);
+    let directory = dispatch::results_directory(host, tenant, session);
+    let shortened = overflow::shortened(messages, calls, &engine.budget(), &directory);
+    owned.overflowed.clear();
+    for (call, text) in overflow::fresh(messages, &shortened) {
+        let kept = dispatch::store(host, tenant, session, call, &text).await;
+        owned.overflowed.push((call, kept));
+    }
+    shortened
+}
+
+/// What hooks make of the calls of an answer, unless the turn has to stop.
+async fn hooked(
+    engine: &Engine,
+    owned: &Owned,
+    watch: &mut Watch,
+    (message_id, answer, with_tools): (MessageId, &Answer, bool),
+) -> Result<Vec<Option<Hooked>>, Signal> {
+    if !with_tools || answer.calls.is_empty() {
+        return Ok(Vec::new());
+    }
+    let asked = hooked::before(engine, owned, message_id, answer);
+    tokio::pin!(asked);
+    loop {
+        tokio::select! {
+            hooked = &mut asked => return Ok(hooked),
+            signal = watch.next() => match signal {
+                Signal::Changed(_) => {}
+                signal => return Err(signal),
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::commit::{self, Carried};
 use super::engine::Engine;
+use super::hooked::News;
 use super::kin;
 use super::next::Outcome;
 use super::state::State;
@@ -15,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::live::hub::Writer;
 use crate::model::approval::SMART;
+use crate::model::artifact::Kept;
 use crate::model::background::BackgroundRecord;
 use crate::model::call::CallStatus;
 use crate::model::id::{CallId, MessageId, TenantId};
@@ -39,6 +41,9 @@ pub(super) struct Owned {
     pub doomed: Option<Outcome>,
     /// Until its task begins.
     pub opening: Option<Opening>,
+    /// Results that the model was shown the beginning of, to be kept whole with
+    /// its next answer.
+    pub overflowed: Vec<(CallId, Kept)>,
 }
 
 /// What the owner of a turn that began just now need not ask for.
@@ -107,11 +112,17 @@ impl Change {
         results.iter().any(|(_, done)| done.writes.jobs.is_some())
     }
 
-    /// Whether calls may be judged or start because of it.
-    fn judges_calls(&self) -> bool {
+    /// Whether calls may be judged or start because of it: behind the last result of
+    /// a batch only the model is next.
+    fn judges_calls(&self, state: &State) -> bool {
         match self {
             Self::Answer(answer) => !answer.answer.calls.is_empty(),
-            Self::Results(_) | Self::Nested(_) => true,
+            Self::Nested(_) => true,
+            Self::Results(results) => {
+                let mut open = state.calls.iter().filter(|call| !call.status.is_settled());
+                // A result of a call that does not run counts for nothing.
+                open.any(|call| call.status != CallStatus::Running || results.iter().all(|(id, _)| *id != call.call_id))
+            }
             Self::Kept(_) | Self::Retrying { .. } | Self::End { .. } => false,
         }
     }
@@ -216,6 +227,7 @@ impl Owned {
             stopping: engine.stopping(),
             doomed: None,
             opening,
+            overflowed: Vec::new(),
         }
     }
 
@@ -223,6 +235,11 @@ impl Owned {
     /// store is away; after `store_retry` the turn is failed instead, with the
     /// results that are there, as soon as the store is back.
     pub(super) async fn commit(&mut self, engine: &Engine, change: Change) -> Result<(), Gone> {
+        // Boxed: everything that commits holds this one.
+        Box::pin(self.committed(engine, change)).await
+    }
+
+    async fn committed(&mut self, engine: &Engine, change: Change) -> Result<(), Gone> {
         let began = tokio::time::Instant::now();
         let mut change = change;
         let (mut given_up, mut unclear) = (false, false);
@@ -323,7 +340,7 @@ impl Owned {
                         },
                         false => state,
                     };
-                    if change.judges_calls() {
+                    if change.judges_calls(&state) {
                         commit::carry_out(&mut rows, &engine, state, Some(&pen), |step| change.make(step)).await
                     } else {
                         commit::carry_out_callless(&mut rows, &engine, state, Some(&pen), |step| change.make(step))
@@ -374,6 +391,7 @@ impl Owned {
             promoted,
             due: true,
             to_review,
+            news: News::default(),
         }))
     }
 

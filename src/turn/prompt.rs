@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::engine::Engine;
+use super::overflow::Shortened;
 use super::owner::Owned;
 use crate::model::id::{CallId, MessageId};
 use crate::model::message::{Part, Role, text_of};
@@ -38,6 +39,8 @@ pub(super) const ANSWER: &str = "You thought about it, but your answer is empty.
 pub(super) struct Asked<'a> {
     pub messages: &'a [MessageRecord],
     pub calls: &'a [CallRecord],
+    /// What is sent in the place of results that are too long beside each other.
+    pub shortened: &'a Shortened,
     /// What there is to be said of the tenant's skills.
     pub skills: &'a str,
     pub with_tools: bool,
@@ -51,7 +54,7 @@ pub(super) fn request(engine: &Engine, owned: &Owned, asked: &Asked<'_>) -> Requ
     let mut chat = vec![ChatMessage::System {
         text: system_text(&state.session, skills, state.turn.options.instructions.as_deref()),
     }];
-    chat.extend(transcript(asked.messages, asked.calls));
+    chat.extend(transcript(asked.messages, asked.calls, asked.shortened));
     if !with_tools {
         chat.push(ChatMessage::user(SUMMARY));
     } else if state.turn.progress.last == LastAnswer::Cut {
@@ -90,7 +93,7 @@ fn system_text(session: &SessionRecord, skills: &str, of_turn: Option<&str>) -> 
     blocks.collect::<Vec<_>>().join("\n\n")
 }
 
-fn transcript(messages: &[MessageRecord], calls: &[CallRecord]) -> Vec<ChatMessage> {
+fn transcript(messages: &[MessageRecord], calls: &[CallRecord], shortened: &Shortened) -> Vec<ChatMessage> {
     let by_id: HashMap<CallId, &CallRecord> = calls.iter().map(|call| (call.call_id, call)).collect();
     let mut by_message: HashMap<MessageId, Vec<&CallRecord>> = HashMap::new();
     for call in calls {
@@ -118,7 +121,10 @@ fn transcript(messages: &[MessageRecord], calls: &[CallRecord]) -> Vec<ChatMessa
                 ChatMessage::Tool {
                     call_id: call.provider_id.clone(),
                     name: call.name.clone(),
-                    content: text_of(&message.content),
+                    content: match shortened.get(&call.call_id) {
+                        Some(shown) => shown.clone(),
+                        None => text_of(&message.content),
+                    },
                 }
             }
         })

@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 
 use hermes_server::model::id::{
-    ApprovalId, BackgroundId, CallId, GrantId, JobId, KeyId, QuestionId, SessionId, TurnId,
+    ApprovalId, ArtifactId, BackgroundId, CallId, GrantId, JobId, KeyId, QuestionId, SessionId, TurnId,
 };
 use hermes_server::model::principal::Scope;
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::extend::artifacts::planted;
 use crate::harness::client::{Client, NewKey};
 use crate::harness::http::{Answer, Events, Web};
 use crate::harness::on_both;
@@ -89,6 +90,7 @@ impl World {
             .as_str()
             .unwrap()
             .to_owned();
+        let artifact = planted(web, owner, &session, SECRET).await;
         Self {
             ids: Ids::from([
                 ("ses", session),
@@ -100,6 +102,7 @@ impl World {
                 ("qst", question),
                 ("proc", process),
                 ("job", job.as_str().unwrap().to_owned()),
+                ("art", artifact),
             ]),
             secret: SECRET,
         }
@@ -148,6 +151,7 @@ fn unknown(web: &Web) -> Ids {
         ("apr", ApprovalId::new(clock).to_string()),
         ("grant", GrantId::new(clock).to_string()),
         ("key", KeyId::new(clock).to_string()),
+        ("art", ArtifactId::new(clock).to_string()),
         ("call", CallId::new(clock).to_string()),
         ("qst", QuestionId::new(clock).to_string()),
         ("proc", BackgroundId::new(clock).to_string()),

@@ -25,6 +25,7 @@ mod code;
 mod crash;
 mod decisions;
 mod engine;
+mod extend;
 mod failures;
 mod file_tools;
 mod files;

@@ -5,6 +5,7 @@ use hermes_server::model::principal::Scope;
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::extend::artifacts::planted;
 use crate::harness::client::{Client, NewKey};
 use crate::harness::http::{Answer, Web};
 use crate::harness::on_both;
@@ -16,10 +17,11 @@ use crate::openapi::{Operation, document};
 const KEY: &str = "Idempotency-Key";
 
 /// POST operations that change nothing, so that sending them twice is nothing.
-const QUESTIONS: [(&str, &str); 5] = [
+const QUESTIONS: [(&str, &str); 6] = [
     ("check_command", "it says what the guard thinks"),
     ("create_session_stream_token", "a token is signed, not kept"),
     ("create_stream_token", "a token is signed, not kept"),
+    ("reload_plugins", "to load again comes to the same"),
     ("resolve_toolsets", "it says what a choice comes to"),
     ("sample_toolsets", "it draws by chance or by the seed given"),
 ];
@@ -216,6 +218,7 @@ async fn another_of_each(web: &Web, owner: &Client, world: &World) {
     let script = [guarded("a"), guarded("b"), format!("/tool terminal {process}")].join("\n");
     let covered = json!({"input": script, "on_busy": "enqueue"});
     owner.post(&format!("{turns}?wait=20"), &covered).await.expect(200);
+    planted(web, owner, &world.ids["ses"], "other").await;
 }
 
 /// A list with the cursor behind its first entry.

@@ -2,6 +2,7 @@
 //! workspace of their own.
 
 mod checks;
+mod hostile;
 mod planted;
 
 use std::cell::RefCell;
@@ -97,6 +98,7 @@ impl Bench {
             todo: "[]".to_owned(),
             seen_files: self.seen_files(),
             records: None,
+            tools: Arc::default(),
             pen: self.writer.pen(),
             nest: None,
             cancel: CancellationToken::new(),
@@ -110,7 +112,7 @@ impl Bench {
     }
 
     async fn run(&self, tool: &str, arguments: Value) -> Done {
-        let done = dispatch::run(self.tool(tool), self.call(arguments), Budget::default()).await;
+        let done = dispatch::run(self.tool(tool), self.call(arguments), Budget::default(), None).await;
         if let Some(seen) = file_views::after_call(&self.seen_files(), tool, &done.writes.files) {
             self.seen.replace(seen);
         }
@@ -302,7 +304,7 @@ async fn a_cancelled_command_returns_what_it_printed() {
     let bench = Bench::new().await;
     let call = bench.call(json!({"command": "echo begun; sleep 60"}));
     let cancel = call.cancel.clone();
-    let running = dispatch::run(bench.tool("terminal"), call, Budget::default());
+    let running = dispatch::run(bench.tool("terminal"), call, Budget::default(), None);
     let stop = async {
         let mut viewer = bench.hub.read(bench.session);
         while !bench.streamed().contains("begun") {
@@ -394,6 +396,7 @@ async fn a_result_too_long_for_the_model_can_be_read_in_parts() {
         bench.tool("terminal"),
         bench.call(json!({"command": "seq 1 8000"})),
         Budget::for_window(16_000),
+        None,
     );
     let result = read(&done.await);
     assert_eq!(result["exit_code"], 0);

@@ -82,6 +82,7 @@ impl Bench {
             todo: "[]".to_owned(),
             seen_files: String::new(),
             records: None,
+            tools: Arc::default(),
             pen,
             nest: None,
             cancel: CancellationToken::new(),

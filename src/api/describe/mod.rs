@@ -52,7 +52,7 @@ const fn tag(name: &'static str, about: &'static str, writing: Scope) -> Tag {
     }
 }
 
-const TAGS: [Tag; 17] = [
+const TAGS: [Tag; 18] = [
     tag(
         "sessions",
         "Conversations with their settings, messages and events.",
@@ -106,6 +106,10 @@ const TAGS: [Tag; 17] = [
     ),
     tag("tools", "Tools, toolsets and presets.", Scope::SessionsRead),
     tag("skills", "What a tenant's agents know how to do.", Scope::SessionsWrite),
+    Tag {
+        reading: Scope::Admin,
+        ..tag("plugins", "Folders of declared tools.", Scope::Admin)
+    },
     tag("models", "Models that can answer.", Scope::SessionsRead),
     tag("policies", "Rules that a tenant adds to the guard's own.", Scope::Admin),
     // A judgement is a question, though it is asked with POST.
@@ -252,12 +256,13 @@ fn is_stream(operation: &Operation) -> bool {
 }
 
 /// Whether a POST changes anything: what takes no more than reading is a
-/// question.
+/// question, and to load again comes to the same.
 fn has_effect(operation: &Operation) -> bool {
+    let name = operation.operation_id.as_deref().unwrap_or_default();
     let named = |tag: &&Tag| operation.tags.iter().flatten().any(|name| name == tag.name);
     TAGS.iter()
         .find(named)
-        .is_some_and(|tag| tag.writing != Scope::SessionsRead)
+        .is_some_and(|tag| tag.writing != Scope::SessionsRead && !name.starts_with("reload_"))
 }
 
 /// Each with whether it only reads.

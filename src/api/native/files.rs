@@ -278,14 +278,7 @@ fn described(path: &str, tag: &str, metadata: &std::fs::Metadata) -> Result<Head
     insert(&mut headers, ETAG, tag)?;
     headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     let name = path.rsplit('/').next().unwrap_or_default();
-    let plain: String = name.chars().map(|one| if is_plain(one) { one } else { '_' }).collect();
-    let encoded: String = url::form_urlencoded::byte_serialize(name.as_bytes()).collect();
-    let encoded = encoded.replace('+', "%20");
-    insert(
-        &mut headers,
-        CONTENT_DISPOSITION,
-        &format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{encoded}"),
-    )?;
+    insert(&mut headers, CONTENT_DISPOSITION, &attachment(name))?;
     if let Ok(at) = metadata.modified() {
         let at = chrono::DateTime::<chrono::Utc>::from(at);
         insert(
@@ -295,6 +288,14 @@ fn described(path: &str, tag: &str, metadata: &std::fs::Metadata) -> Result<Head
         )?;
     }
     Ok(headers)
+}
+
+/// What a browser is to call the file that it stores.
+pub(super) fn attachment(name: &str) -> String {
+    let plain: String = name.chars().map(|one| if is_plain(one) { one } else { '_' }).collect();
+    let encoded: String = url::form_urlencoded::byte_serialize(name.as_bytes()).collect();
+    let encoded = encoded.replace('+', "%20");
+    format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{encoded}")
 }
 
 fn is_plain(character: char) -> bool {

@@ -6,6 +6,7 @@
 mod answers;
 mod append;
 mod approvals;
+mod artifacts;
 mod audit;
 pub(super) mod bounds;
 mod decisions;
@@ -21,6 +22,7 @@ mod keys;
 mod listing;
 pub(super) mod models;
 mod new_turn;
+mod plugins;
 mod policies;
 mod processes;
 mod questions;
@@ -49,6 +51,7 @@ pub(super) fn routes() -> Surface {
         .merge(search::routes())
         .merge(history::routes())
         .merge(append::routes())
+        .merge(artifacts::routes())
         .merge(streams::routes())
         .merge(tenant_streams::routes())
         .merge(stream_tokens::routes())
@@ -67,6 +70,7 @@ pub(super) fn routes() -> Surface {
         .merge(tools::routes())
         .merge(toolsets::routes())
         .merge(skills::routes())
+        .merge(plugins::routes())
         .merge(models::routes())
         .merge(guard::routes())
         .merge(policies::routes())

@@ -51,6 +51,8 @@ pub(super) struct OfferedTool {
     /// JSON Schema of the arguments.
     #[schema(value_type = Object)]
     parameters: serde_json::Value,
+    /// The model is not told of it and finds it by `tool_search`.
+    deferred: bool,
 }
 
 /// List every tool of this server, sorted by name.
@@ -164,6 +166,7 @@ impl From<&SessionTools> for OfferedTools {
                 toolset: tool.toolset().to_owned(),
                 description,
                 parameters,
+                deferred: tools.is_deferred(tool.name()),
             }
         });
         let brought = tools.clients().iter().map(|tool| OfferedTool {
@@ -171,6 +174,7 @@ impl From<&SessionTools> for OfferedTools {
             toolset: "client".to_owned(),
             description: tool.description().to_owned(),
             parameters: tool.parameters(),
+            deferred: false,
         });
         Self {
             offered: offered.chain(brought).collect(),

@@ -150,7 +150,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-fn resets(call: &Call, _: &super::Scene<'_>) -> Option<Span> {
+fn resets(call: &Call, _: &Scene<'_>) -> Option<Span> {
     let (_, words) = RESETS.iter().find(|(names, _)| names.contains(&family(&call.name)))?;
     // `python manage.py flush`, `php artisan db:wipe`: the script says which tool it is.
     let from = match family(&call.name) {

@@ -8,8 +8,8 @@ use crate::model::call::{Effect, Execution, Footprint};
 use crate::model::lineage::{ChildRole, Task};
 use crate::tool::budget::ResultLimit;
 use crate::tool::park::{Park, not_here};
-use crate::tool::registry::Registered;
-use crate::tool::{Call, Done, Place, Spec, Tool, error_text};
+use crate::tool::registry::{Registered, Setup};
+use crate::tool::{Call, Done, Place, Spec, Tool, Wording, error_text};
 
 inventory::submit!(Registered(&DelegateTask));
 
@@ -36,32 +36,29 @@ impl Tool for DelegateTask {
     }
 
     fn parameters(&self) -> Value {
-        let role = json!({
-            "type": "string",
-            "enum": ["leaf", "orchestrator"],
-            "description": "An `orchestrator` may delegate parts of its task, where the server allows it.",
-        });
-        json!({
-            "type": "object",
-            "properties": {
-                "goal": {"type": "string", "description": "What the child is to achieve. It cannot ask back."},
-                "context": {"type": "string", "description": "What the child has to know."},
-                "role": role,
-                "tasks": {
-                    "type": "array",
-                    "description": "Several tasks in place of `goal`; each runs in a child of its own.",
-                    "items": {
-                        "type": "object",
-                        "properties": {
-                            "goal": {"type": "string"},
-                            "context": {"type": "string"},
-                            "role": role,
-                        },
-                        "required": ["goal"],
-                    },
-                },
-                "background": {"type": "boolean", "description": "Without effect: the call waits for the children."},
-            },
+        parameters(
+            true,
+            "Several tasks in place of `goal`; each runs in a child of its own.",
+        )
+    }
+
+    fn configured(&self, setup: &Setup) -> Option<Wording> {
+        let limits = setup.delegation?;
+        let most = match limits.children {
+            1 => "A call takes one task.".to_owned(),
+            most => format!("A call takes up to {most} tasks."),
+        };
+        let depth = match limits.further_levels {
+            0 => "Children cannot delegate.".to_owned(),
+            levels => format!("With the role `orchestrator` a child may delegate in turn, {levels} deep at most."),
+        };
+        let tasks = format!(
+            "Up to {} tasks in place of `goal`; each runs in a child of its own.",
+            limits.children
+        );
+        Some(Wording {
+            description: Some(format!("{} {most} {depth}", self.spec().description)),
+            parameters: Some(parameters(0 < limits.further_levels, &tasks)),
         })
     }
 
@@ -97,6 +94,35 @@ impl Tool for DelegateTask {
     fn run(&self, _call: Call) -> BoxFuture<'static, Done> {
         Box::pin(std::future::ready(Done::failure(not_here("delegate_task"))))
     }
+}
+
+/// Where no child may delegate, nobody is told of roles.
+fn parameters(with_roles: bool, tasks: &str) -> Value {
+    let said = |text: &str| json!({"type": "string", "description": text});
+    let role = with_roles.then(|| {
+        let role = json!({
+            "type": "string",
+            "enum": ["leaf", "orchestrator"],
+            "description": "An `orchestrator` may delegate parts of its task, where the server allows it.",
+        });
+        ("role".to_owned(), role)
+    });
+    let text = json!({"type": "string"});
+    let task = [("goal".to_owned(), text.clone()), ("context".to_owned(), text)];
+    let task: Map<String, Value> = task.into_iter().chain(role.clone()).collect();
+    let tasks = json!({"type": "array", "description": tasks,
+        "items": {"type": "object", "properties": task, "required": ["goal"]}});
+    let first = [
+        (
+            "goal".to_owned(),
+            said("What the child is to achieve. It cannot ask back."),
+        ),
+        ("context".to_owned(), said("What the child has to know.")),
+    ];
+    let background = json!({"type": "boolean", "description": "Without effect: the call waits for the children."});
+    let last = [("tasks".to_owned(), tasks), ("background".to_owned(), background)];
+    let all: Map<String, Value> = first.into_iter().chain(role).chain(last).collect();
+    json!({"type": "object", "properties": all})
 }
 
 fn tasks(arguments: &Value) -> Result<Vec<Task>, String> {
@@ -164,6 +190,7 @@ fn role(given: &Value) -> Result<ChildRole, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tool::registry::{DelegationLimits, Entry};
 
     fn goals(arguments: &Value) -> Vec<String> {
         tasks(arguments).unwrap().into_iter().map(|task| task.goal).collect()
@@ -201,5 +228,35 @@ mod tests {
             let text = tasks(&arguments).unwrap_err();
             assert!(text.contains(why), "{arguments}: {text}");
         }
+    }
+
+    #[test]
+    fn the_model_is_told_what_the_configuration_allows() {
+        let told = |children, further_levels| {
+            let setup = Setup {
+                delegation: Some(DelegationLimits {
+                    children,
+                    further_levels,
+                }),
+                ..Setup::default()
+            };
+            let tool = Entry::built_in_as(&DelegateTask, &setup).unwrap();
+            (tool.description().to_owned(), tool.schema().to_string())
+        };
+        let (description, schema) = told(3, 0);
+        assert!(
+            description.ends_with("A call takes up to 3 tasks. Children cannot delegate."),
+            "{description}"
+        );
+        assert!(
+            schema.contains("Up to 3 tasks") && !schema.contains("orchestrator"),
+            "{schema}"
+        );
+        let (description, schema) = told(1, 2);
+        assert!(
+            description.contains("A call takes one task.") && description.contains("2 deep"),
+            "{description}"
+        );
+        assert!(schema.contains("orchestrator"), "{schema}");
     }
 }

@@ -5,13 +5,16 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::lint::{LINTED_BYTES, Linter};
 use super::syntax::Syntax;
 use super::target::{self, Target, error};
 use crate::base::text::first_chars;
 use crate::environment::{FileError, Parents};
+use crate::model::artifact::{Kept, hex};
 use crate::tool::Call;
+use crate::tool::artifacts::kept_file;
 use crate::tool::file_views::{FileKey, FileNews, Stamp};
 
 /// The part of a file that tells its line ends (the original's figure).
@@ -23,6 +26,8 @@ pub(super) struct Put {
     pub(super) dirs_created: bool,
     pub(super) landed: Landed,
     pub(super) lint: Option<Value>,
+    /// The file as something the call made, where it lies in the workspace.
+    pub(super) kept: Option<Kept>,
 }
 
 /// Writes the bytes and looks at what lies there then; `before` is what a
@@ -36,11 +41,13 @@ pub(super) async fn put(call: &Call, target: &Target, bytes: Vec<u8>, before: Op
             .map_err(|failed| target.failed(&failed))?,
         None => false,
     };
+    let (size, sha256) = (bytes.len(), hex(&Sha256::digest(&bytes)));
     let done = workspace.write_atomic(&target.path, bytes, Parents::Create).await;
     done.map_err(|failed| target.failed(&failed))?;
     let landed = Landed::of(target).await;
     Ok(Put {
         dirs_created,
+        kept: kept_file(workspace.root(), &landed.path, size as u64, sha256),
         lint: lint(call, target, &landed, before).await,
         landed,
     })

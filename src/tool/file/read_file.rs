@@ -212,6 +212,7 @@ impl Asked {
                 file: self.file,
                 lines: self.lines,
             }),
+            kept: None,
         }
     }
 
@@ -228,6 +229,7 @@ impl Asked {
                 lines: self.lines,
                 stamp: self.stamp,
             }),
+            kept: None,
         }
     }
 }

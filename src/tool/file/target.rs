@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::environment::{EnvironmentError, FileError, Workspace};
 use crate::guard::file_access::{Places, Refusal, normalised};
+use crate::model::artifact::Kept;
 use crate::model::call::Footprint;
 use crate::tool::file_views::{FileNews, Stamp};
 use crate::tool::{Call, Done, Host, Place, ToolWrites};
@@ -18,6 +19,8 @@ use crate::tool::{Call, Done, Host, Place, ToolWrites};
 pub(super) struct Answered {
     pub(super) fields: Value,
     pub(super) news: Option<FileNews>,
+    /// What it wrote.
+    pub(super) kept: Option<Kept>,
 }
 
 /// The error is what the model reads of a call that came to nothing.
@@ -29,6 +32,7 @@ pub(super) fn done(answer: Answer) -> Done {
             result: answered.fields.to_string(),
             writes: ToolWrites {
                 files: Vec::from_iter(answered.news),
+                artifacts: Vec::from_iter(answered.kept),
                 ..ToolWrites::default()
             },
             ..Done::default()

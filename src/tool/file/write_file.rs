@@ -105,6 +105,7 @@ async fn write(call: &Call) -> Answer {
     Ok(Answered {
         fields: Value::Object(fields),
         news: landed.news(),
+        kept: put_there.kept,
     })
 }
 

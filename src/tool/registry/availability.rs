@@ -16,6 +16,9 @@ pub const KEPT: Duration = Duration::from_secs(30);
 /// How long after a success a failure is not believed.
 const GRACE: Duration = Duration::from_secs(60);
 
+/// Said of a check that panicked.
+pub(super) const FAILED: &str = "its check failed";
+
 #[derive(Debug, Default)]
 pub struct Availability {
     /// By the key of the check. No lock is held while a check runs.
@@ -67,15 +70,17 @@ impl Availability {
         if let Some(broken) = tool.broken() {
             return Some(broken.to_owned());
         }
-        let key = tool.check_key();
+        let Ok((key, is_probed)) = catch_unwind(AssertUnwindSafe(|| (tool.check_key(), tool.probe().is_some()))) else {
+            return Some(FAILED.to_owned());
+        };
         let key = key.as_deref().unwrap_or_else(|| tool.name());
         let known = self.known(key);
         // What is asked elsewhere stands as it was last answered.
-        if known.is_fresh(now) || tool.probe().is_some() {
+        if known.is_fresh(now) || is_probed {
             return known.reason;
         }
         let checked = catch_unwind(AssertUnwindSafe(|| tool.unavailable(host)));
-        let reason = checked.unwrap_or_else(|_| Some("its check failed".to_owned()));
+        let reason = checked.unwrap_or_else(|_| Some(FAILED.to_owned()));
         self.note(key, now, reason)
     }
 

@@ -34,6 +34,7 @@ pub enum LeftOut {
         name: String,
         toolset: String,
         kept: String,
+        source_name: String,
     },
     #[error(
         "the tool `{name}` of `{source_name}` may not take the place of another: the operator has not allowed it \
@@ -42,6 +43,23 @@ pub enum LeftOut {
     NotAllowed { name: String, source_name: String },
     #[error("a tool is left out: it failed when it was asked for its name")]
     Nameless,
+}
+
+impl LeftOut {
+    /// Who wanted to bring it.
+    pub fn source(&self) -> Option<&str> {
+        match self {
+            Self::Taken { source_name, .. } | Self::NotAllowed { source_name, .. } => Some(source_name),
+            Self::Nameless => None,
+        }
+    }
+
+    pub fn tool(&self) -> Option<&String> {
+        match self {
+            Self::Taken { name, .. } | Self::NotAllowed { name, .. } => Some(name),
+            Self::Nameless => None,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -102,6 +120,7 @@ fn settled(there: &Entry, wanted: &Registration) -> Result<(), LeftOut> {
             name: tool.name().to_owned(),
             toolset: tool.toolset().to_owned(),
             kept: there.toolset().to_owned(),
+            source_name: tool.source().name().to_owned(),
         });
     }
     if !wanted.may_override {

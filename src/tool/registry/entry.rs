@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::sanity;
+use super::{Setup, sanity};
 use crate::tool::Tool;
 use crate::tool::budget::ResultLimit;
 
@@ -67,22 +67,31 @@ impl std::fmt::Debug for Entry {
 impl Entry {
     /// `None` when the tool cannot even say its name.
     pub fn built_in(tool: &'static dyn Tool) -> Option<Arc<Self>> {
-        Self::read(Body::BuiltIn(tool), Source::BuiltIn)
+        Self::built_in_as(tool, &Setup::default())
+    }
+
+    /// The same in the words that fit the server's configuration.
+    pub fn built_in_as(tool: &'static dyn Tool, setup: &Setup) -> Option<Arc<Self>> {
+        Self::read(Body::BuiltIn(tool), Source::BuiltIn, setup)
     }
 
     /// A tool that came at run time, from the plugin or server named.
     pub fn loaded(tool: Arc<dyn Tool>, source: &str) -> Option<Arc<Self>> {
-        Self::read(Body::Loaded(tool), Source::Loaded(source.to_owned()))
+        Self::read(Body::Loaded(tool), Source::Loaded(source.to_owned()), &Setup::default())
     }
 
-    fn read(body: Body, source: Source) -> Option<Arc<Self>> {
+    fn read(body: Body, source: Source, setup: &Setup) -> Option<Arc<Self>> {
         let tool: &dyn Tool = match &body {
             Body::BuiltIn(tool) => *tool,
             Body::Loaded(tool) => tool.as_ref(),
         };
         // A panic leaves nothing half done: these only read.
         let spec = catch_unwind(AssertUnwindSafe(|| tool.spec())).ok()?;
-        let schema = catch_unwind(AssertUnwindSafe(|| tool.parameters()));
+        let worded = catch_unwind(AssertUnwindSafe(|| tool.configured(setup)));
+        let worded = worded.ok().flatten().unwrap_or_default();
+        let schema = catch_unwind(AssertUnwindSafe(|| {
+            worded.parameters.unwrap_or_else(|| tool.parameters())
+        }));
         let (schema, broken) = match schema {
             Ok(schema) => match sanity::sanitised(schema) {
                 Ok(schema) => (schema, None),
@@ -94,7 +103,8 @@ impl Entry {
             ),
         };
         let (name, toolset) = (spec.name.to_owned(), spec.toolset.to_owned());
-        let (description, emoji) = (spec.description.to_owned(), spec.emoji.to_owned());
+        let description = worded.description.unwrap_or_else(|| spec.description.to_owned());
+        let emoji = spec.emoji.to_owned();
         let requires_env = spec.requires_env.iter().map(|name| (*name).to_owned()).collect();
         let result_limit = spec.result_limit;
         Some(Arc::new(Self {
@@ -149,31 +159,26 @@ impl Entry {
         self.broken.as_deref()
     }
 
-    /// The OpenAI function tool, as of the tools that are offered beside it.
-    /// Where the tool cannot say it, it stands as it was registered.
-    pub fn definition(&self, offered: &[&str]) -> Value {
-        let (description, parameters) = self.told(offered);
-        json!({"type": "function",
-            "function": {"name": self.name, "description": description, "parameters": parameters}})
-    }
-
-    /// What the model is told of it: the description, and the schema of the
-    /// arguments.
+    /// What the model is told of it beside the tools that are offered: description
+    /// and parameters. Where the tool cannot say it, it stands as registered.
     pub fn told(&self, offered: &[&str]) -> (String, Value) {
         let made = catch_unwind(AssertUnwindSafe(|| self.worded(offered)));
         let worded = made.unwrap_or_else(|_| {
             tracing::warn!(tool = self.name, "the description by the offered tools failed");
             None
         });
-        match worded {
-            Some(worded) => {
-                let parameters = worded.parameters.map(sanity::sanitised);
-                (
-                    worded.description.unwrap_or_else(|| self.description.clone()),
-                    parameters.and_then(Result::ok).unwrap_or_else(|| self.schema.clone()),
-                )
-            }
-            None => (self.description.clone(), self.schema.clone()),
-        }
+        let worded = worded.unwrap_or_default();
+        let parameters = worded.parameters.map(sanity::sanitised);
+        (
+            worded.description.unwrap_or_else(|| self.description.clone()),
+            parameters.and_then(Result::ok).unwrap_or_else(|| self.schema.clone()),
+        )
+    }
+
+    /// The OpenAI function tool, as of the tools that are offered beside it.
+    pub fn definition(&self, offered: &[&str]) -> Value {
+        let (description, parameters) = self.told(offered);
+        json!({"type": "function",
+            "function": {"name": self.name, "description": description, "parameters": parameters}})
     }
 }

@@ -3,18 +3,21 @@
 //! and puts them in place at once, so whoever holds one sees one generation.
 
 use std::collections::{BTreeMap, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::availability::Availability;
+use futures::FutureExt;
+
+use super::availability::{Availability, FAILED};
 use super::draft::Registration;
-use super::{LeftOut, Registry};
+use super::{LeftOut, Registry, Setup};
 use crate::base::Clock;
 use crate::model::id::TenantId;
 use crate::tool::Host;
 use crate::tool::toolset::Definition;
 
 /// Whose tools change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reach {
     Everybody,
     Tenant(TenantId),
@@ -40,7 +43,7 @@ pub struct Live {
 
 struct State {
     generation: u64,
-    custom: BTreeMap<String, Definition>,
+    setup: Setup,
     everybody: (Bundles, Arc<Registry>),
     tenants: HashMap<TenantId, (Bundles, Arc<Registry>)>,
 }
@@ -49,36 +52,41 @@ impl State {
     /// Makes every registry anew that the change reaches.
     fn rebuild(&mut self, reach: Reach) {
         if reach == Reach::Everybody {
-            self.everybody.1 = Self::built(&mut self.generation, &self.custom, [&self.everybody.0]);
+            self.everybody.1 = Self::built(&mut self.generation, &self.setup, [&self.everybody.0]);
         }
         let shared = &self.everybody.0;
         for (tenant, (own, registry)) in &mut self.tenants {
             if reach == Reach::Everybody || reach == Reach::Tenant(*tenant) {
-                *registry = Self::built(&mut self.generation, &self.custom, [shared, own]);
+                *registry = Self::built(&mut self.generation, &self.setup, [shared, own]);
             }
         }
         self.tenants.retain(|_, (own, _)| !own.is_empty());
     }
 
-    fn built<const N: usize>(
-        generation: &mut u64,
-        custom: &BTreeMap<String, Definition>,
-        layers: [&Bundles; N],
-    ) -> Arc<Registry> {
+    fn built<const N: usize>(generation: &mut u64, setup: &Setup, layers: [&Bundles; N]) -> Arc<Registry> {
         *generation += 1;
         let bundles = layers.into_iter().flat_map(BTreeMap::values);
-        Arc::new(Registry::build(*generation, custom, bundles))
+        Arc::new(Registry::build(*generation, setup, bundles))
     }
 }
 
 impl Live {
     /// The tools of this binary with the operator's own toolsets.
     pub fn new(clock: Clock, custom: BTreeMap<String, Definition>) -> Self {
-        let registry = Arc::new(Registry::build(0, &custom, []));
+        let setup = Setup {
+            custom,
+            ..Setup::default()
+        };
+        Self::set_up(clock, setup)
+    }
+
+    /// The tools of this binary as the operator set them up.
+    pub fn set_up(clock: Clock, setup: Setup) -> Self {
+        let registry = Arc::new(Registry::build(0, &setup, []));
         Self {
             state: RwLock::new(State {
                 generation: 0,
-                custom,
+                setup,
                 everybody: (Bundles::new(), registry),
                 tenants: HashMap::new(),
             }),
@@ -137,16 +145,19 @@ impl Live {
         let now = self.clock.now();
         let mut asked = Vec::new();
         for tool in registry.all() {
-            let key = tool.check_key().unwrap_or_else(|| tool.name().to_owned());
+            // What panics is its own check and nobody else's.
+            let probed = catch_unwind(AssertUnwindSafe(|| (tool.check_key(), tool.probe())));
+            let (key, probe) = probed.unwrap_or_else(|_| (None, Some(Box::pin(failed()))));
+            let key = key.unwrap_or_else(|| tool.name().to_owned());
             let is_asked = asked.iter().any(|(known, _)| *known == key);
-            if let Some(probe) = tool
-                .probe()
-                .filter(|_| !is_asked && self.availability.is_due(&key, now))
-            {
+            if let Some(probe) = probe.filter(|_| !is_asked && self.availability.is_due(&key, now)) {
                 asked.push((key, probe));
             }
         }
-        let asked = asked.into_iter().map(|(key, probe)| async move { (key, probe.await) });
+        let asked = asked.into_iter().map(|(key, probe)| async move {
+            let answer = AssertUnwindSafe(probe).catch_unwind().await;
+            (key, answer.unwrap_or_else(|_| Some(FAILED.to_owned())))
+        });
         for (key, reason) in futures::future::join_all(asked).await {
             self.availability.note(&key, now, reason);
         }
@@ -164,6 +175,10 @@ impl Live {
     fn read(&self) -> std::sync::RwLockReadGuard<'_, State> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+async fn failed() -> Option<String> {
+    Some(FAILED.to_owned())
 }
 
 /// How a registry finds out what can be offered.

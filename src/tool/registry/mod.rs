@@ -10,20 +10,21 @@ mod draft;
 mod entry;
 pub mod live;
 mod sanity;
+mod setup;
 mod views;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Tool;
 use super::session_tools::{Absent, SessionTools};
-use super::toolset::{Catalog, Definition};
+use super::toolset::Catalog;
 use crate::base::similarity::closest;
 use crate::model::session::ToolsetSelection;
 
 pub use availability::{Availability, KEPT};
 pub use draft::{LeftOut, Registration};
 pub use entry::{Entry, Source};
+pub use setup::{DelegationLimits, Setup};
 pub use views::{ToolView, ToolsetView};
 
 use draft::Draft;
@@ -80,28 +81,24 @@ impl std::fmt::Display for UnknownToolset {
 impl Registry {
     /// Every tool whose file is part of this binary.
     pub fn collect() -> Self {
-        Self::build(0, &BTreeMap::new(), [])
+        Self::build(0, &Setup::default(), [])
     }
 
-    fn build<'a>(
-        generation: u64,
-        custom: &BTreeMap<String, Definition>,
-        bundles: impl IntoIterator<Item = &'a Bundle>,
-    ) -> Self {
+    fn build<'a>(generation: u64, setup: &Setup, bundles: impl IntoIterator<Item = &'a Bundle>) -> Self {
         let built_in = inventory::iter::<Registered>().map(|registered| registered.0);
-        Self::of(built_in, generation, custom, bundles)
+        Self::of(built_in, generation, setup, bundles)
     }
 
     fn of<'a>(
         built_in: impl Iterator<Item = &'static dyn Tool>,
         generation: u64,
-        custom: &BTreeMap<String, Definition>,
+        setup: &Setup,
         bundles: impl IntoIterator<Item = &'a Bundle>,
     ) -> Self {
         let mut draft = Draft::default();
         let mut own: Vec<Arc<Entry>> = Vec::new();
         for tool in built_in {
-            match Entry::built_in(tool) {
+            match Entry::built_in_as(tool, setup) {
                 Some(tool) => own.push(tool),
                 None => draft.leave_out(LeftOut::Nameless),
             }
@@ -127,7 +124,7 @@ impl Registry {
             .iter()
             .map(|(alias, toolset)| (alias.as_str(), toolset.as_str()));
         let mut catalog = Catalog::with_built_in(placed(true), placed(false), aliases);
-        for (name, definition) in custom {
+        for (name, definition) in &setup.custom {
             catalog.define(name, definition.clone());
         }
         Self {

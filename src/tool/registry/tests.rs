@@ -2,7 +2,7 @@
 
 mod live;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use futures::future::BoxFuture;
@@ -55,8 +55,8 @@ impl Tool for Named {
     }
 }
 
-/// The files below `src/tool` that submit a tool: folder and file name.
-fn submitting_files(directory: &Path, found: &mut BTreeSet<(String, String)>) {
+/// The files below `src/tool` that submit a tool: file name and folder.
+fn submitting_files(directory: &Path, found: &mut BTreeMap<String, String>) {
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
@@ -64,25 +64,29 @@ fn submitting_files(directory: &Path, found: &mut BTreeSet<(String, String)>) {
             continue;
         }
         let source = std::fs::read_to_string(&path).unwrap();
-        if source.lines().any(|line| line.starts_with("inventory::submit!")) {
+        if source
+            .lines()
+            .any(|line| line.starts_with("inventory::submit!(Registered"))
+        {
             let stem = |path: &Path| path.file_stem().unwrap().to_str().unwrap().to_owned();
-            found.insert((stem(path.parent().unwrap()), stem(&path)));
+            found.insert(stem(&path), stem(path.parent().unwrap()));
         }
     }
 }
 
 #[test]
 fn the_registry_holds_exactly_the_tools_of_the_source() {
-    let mut files = BTreeSet::new();
+    let mut files = BTreeMap::new();
     submitting_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tool"), &mut files);
     assert!(!files.is_empty());
     let registry = Registry::collect();
     assert_eq!(registry.left_out(), []);
-    let tools = registry.all().iter();
-    let tools: BTreeSet<_> = tools
-        .map(|tool| (tool.toolset().to_owned(), tool.name().to_owned()))
-        .collect();
-    assert_eq!(tools, files);
+    let tools: BTreeSet<&str> = registry.all().iter().map(|tool| tool.name()).collect();
+    assert_eq!(tools, files.keys().map(String::as_str).collect());
+    for tool in registry.all() {
+        let folder = &files[tool.name()];
+        assert!(tool.toolset().starts_with(folder), "{tool:?} lies in `{folder}`");
+    }
 }
 
 #[test]
@@ -107,7 +111,7 @@ fn every_tool_describes_its_arguments_and_its_example_keeps_to_them() {
 }
 
 fn of_built_in(tools: &[&'static dyn Tool]) -> Registry {
-    Registry::of(tools.iter().copied(), 0, &BTreeMap::new(), [])
+    Registry::of(tools.iter().copied(), 0, &Setup::default(), [])
 }
 
 fn placed(registry: &Registry) -> Vec<(&str, &str)> {

@@ -1,10 +1,44 @@
-//! The tools of sessions and turns: worked out once for each selection, since
-//! every commit of every turn asks for them. Nothing here decides what a selection
-//! holds; that is the registry's.
+//! What the engine offers its turns: tools, what stands around them, and how
+//! long their results may be.
 
-use super::*;
+use std::sync::{Arc, PoisonError};
+
+use super::{Engine, MAX_SELECTIONS};
+use crate::model::client_tool::ClientTool;
+use crate::model::id::TenantId;
+use crate::model::record::SessionRecord;
+use crate::tool::budget::Budget;
+use crate::tool::hook::Hooks;
+use crate::tool::plugin::Plugins;
+use crate::tool::registry::live::Live;
+use crate::tool::registry::{KEPT, Registry, Selection, UnknownToolset};
+use crate::tool::session_tools::SessionTools;
+use crate::turn::delegation;
 
 impl Engine {
+    /// The tools that this server and its plugins have.
+    pub fn tools(&self) -> &Live {
+        &self.0.parts.tools
+    }
+
+    pub fn plugins(&self) -> &Plugins {
+        &self.0.parts.plugins
+    }
+
+    pub fn hooks(&self) -> &Hooks {
+        &self.0.parts.hooks
+    }
+
+    /// How long results may be.
+    pub(in crate::turn) fn budget(&self) -> Budget {
+        self.settings().window.map_or_else(Budget::default, Budget::for_window)
+    }
+
+    /// Those of a tenant, as of now.
+    pub fn registry(&self, tenant: TenantId) -> Arc<Registry> {
+        self.0.parts.tools.of(tenant)
+    }
+
     /// The tools of a selection whose names were checked when they were set: should
     /// a toolset be gone since, the turn has no tools rather than other ones.
     pub(super) fn selected(
@@ -38,6 +72,7 @@ impl Engine {
         }
         // Checks run here, so no lock is held.
         let tools = registry.select(selection, self.tools().offers(self.host()))?;
+        let tools = self.searchable(tools);
         let tools = match clients {
             [] => tools,
             clients => tools.and_clients(clients),
@@ -76,8 +111,13 @@ impl Engine {
             ceiling,
         };
         let tools = registry.select(&selection, self.tools().offers(self.host()))?;
-        let tools = tools.and_clients(&session.tools);
+        let tools = self.searchable(tools).and_clients(&session.tools);
         Ok(tools.without(self.blocked(session), delegation::REASON))
+    }
+
+    fn searchable(&self, tools: SessionTools) -> SessionTools {
+        let settings = self.settings();
+        tools.searchable(&settings.search, settings.window)
     }
 
     /// Tools that delegated work does not get.

@@ -58,10 +58,12 @@ impl Engine {
                 forked_within(&mut rows, &engine, id, (from, fork)).await
             })
         });
-        match forked.await {
+        let forked = match forked.await {
             Err(StoreError::Unique(_)) => Err(taken()),
             forked => forked?,
-        }
+        };
+        self.begun(scope, &forked);
+        forked
     }
 }
 

@@ -35,10 +35,12 @@ impl Engine {
                 }
             })
         });
-        match imported.await {
+        let imported = match imported.await {
             Err(StoreError::Unique(_)) => Err(taken()),
             imported => imported?,
-        }
+        };
+        self.begun(scope, &imported);
+        imported
     }
 
     /// A session with its past before they are stored, checked.

@@ -8,6 +8,7 @@ use super::adopt::History;
 use super::sessions::stored;
 use super::{CreateSession, EngineError, Verdict, earlier};
 use crate::base::text::first_chars;
+use crate::config::HookPoint;
 use crate::model::approval::OnAsk;
 use crate::model::budget::SessionBudget;
 use crate::model::id::{JobId, JobRunId, SessionId, TenantId, TurnId};
@@ -164,6 +165,7 @@ impl Engine {
             self.adopt(scope, session).await;
         }
         if let Some(carried) = begun? {
+            self.tell_session(HookPoint::OnSessionStart, scope.tenant(), session);
             self.spawn_own(scope.tenant(), carried);
         }
         Ok(())

@@ -10,6 +10,7 @@ use super::conditions::forbid_session;
 use super::turns::{is_child, stop};
 use super::{EngineError, Verdict, earlier};
 use crate::base::Timestamp;
+use crate::config::HookPoint;
 use crate::model::audit::{AuditAction, Audited};
 use crate::model::client_tool::ClientTool;
 use crate::model::event::EventType;
@@ -36,9 +37,18 @@ impl Engine {
                 }
             })
         });
-        match added.await {
+        let added = match added.await {
             Err(StoreError::Unique(_)) => Err(taken()),
             added => added?,
+        };
+        self.begun(scope, &added);
+        added
+    }
+
+    /// Tells of a session that is new.
+    pub(super) fn begun(&self, scope: &Scope, added: &Verdict<Session>) {
+        if let Ok(session) = added {
+            self.tell_session(HookPoint::OnSessionStart, scope.tenant(), session.id);
         }
     }
 
@@ -231,7 +241,11 @@ impl Engine {
         let deleted = deleted.await;
         // Where nothing runs no owner will say so. Also after an unclear COMMIT.
         self.nudges().purge.notify_one();
-        deleted?
+        let deleted = deleted?;
+        if deleted.is_ok() {
+            self.tell_session(HookPoint::OnSessionEnd, scope.tenant(), id);
+        }
+        deleted
     }
 }
 

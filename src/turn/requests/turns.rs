@@ -19,6 +19,7 @@ use crate::store::{Rows, Scope, StoreError};
 use crate::turn::admission::{Slot, admit};
 use crate::turn::commit::{self, Carried};
 use crate::turn::engine::Engine;
+use crate::turn::hooked::News;
 use crate::turn::kin;
 use crate::turn::next::Outcome;
 use crate::turn::owner::Opening;
@@ -439,6 +440,7 @@ pub(in crate::turn) async fn stop(
                 said: Vec::new(),
                 due: false,
                 to_review: Vec::new(),
+                news: News::default(),
             })
         }
         _ => {
@@ -451,6 +453,7 @@ pub(in crate::turn) async fn stop(
                 said: Vec::new(),
                 due: false,
                 to_review: Vec::new(),
+                news: News::default(),
             })
         }
     }

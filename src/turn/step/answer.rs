@@ -1,18 +1,20 @@
 //! The model's answer: words end the turn, calls are parsed, judged, planned,
 //! and started where nothing stands in the way.
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::Step;
+use super::plan::{self, Hooked, Planned};
+use crate::model::artifact::Kept;
 use crate::model::call::{CallStatus, Effect, Execution, Footprint};
 use crate::model::event::EventType;
 use crate::model::guardrail::{Action, Signature};
-use crate::model::id::MessageId;
+use crate::model::id::{CallId, MessageId};
 use crate::model::message::FinishReason;
 use crate::model::record::{CallRecord, LastAnswer};
 use crate::model::usage::Spent;
 use crate::provider::{Answer, Call, Finish};
-use crate::tool::{arguments, coerce, error_text, name_repair};
+use crate::tool::error_text;
 use crate::turn::segments;
 
 /// An answer that is to be stored.
@@ -24,17 +26,14 @@ pub struct AnswerIn {
     pub with_tools: bool,
     /// Nothing where no model was asked.
     pub spent: Option<Spent>,
+    /// What hooks made of its calls, in their order.
+    pub hooked: Vec<Option<Hooked>>,
+    /// Results of the calls before it that were too long beside each other.
+    pub artifacts: Vec<(CallId, Kept)>,
 }
 
-/// A call before it is stored: what to run, or why it cannot be.
-struct Planned {
-    call: Call,
-    name: String,
-    arguments: Map<String, Value>,
-    /// The text of the result of a call that cannot run.
-    error: Option<String>,
-    unknown: bool,
-}
+/// A call that has its result already: how it is settled, and the text.
+type Unrun = (CallId, CallStatus, String);
 
 impl Step<'_> {
     /// Stores an answer and goes on.
@@ -44,13 +43,18 @@ impl Step<'_> {
             answer,
             with_tools,
             spent,
+            hooked,
+            artifacts,
         } = input;
+        for (call, kept) in artifacts {
+            self.keep_artifact(call, kept);
+        }
         let progress = &mut self.state.turn.progress;
         progress.steps += 1;
         progress.recoveries = 0;
         let finish = finish_reason(&answer.finish);
         if with_tools && !answer.calls.is_empty() {
-            self.calls(message_id, answer, spent);
+            self.calls(message_id, answer, spent, hooked);
         } else {
             let progress = &mut self.state.turn.progress;
             progress.last = match answer.finish {
@@ -70,8 +74,8 @@ impl Step<'_> {
         self.settle();
     }
 
-    fn calls(&mut self, message_id: MessageId, answer: Answer, spent: Option<Spent>) {
-        let planned = self.plan(answer.calls);
+    fn calls(&mut self, message_id: MessageId, answer: Answer, spent: Option<Spent>, hooked: Vec<Option<Hooked>>) {
+        let planned = self.plan(answer.calls, hooked);
         let progress = &mut self.state.turn.progress;
         progress.last = LastAnswer::Calls;
         progress.continuations = 0;
@@ -89,6 +93,7 @@ impl Step<'_> {
         spent.into_iter().for_each(|spent| self.spend(spent));
         let slots = segments::plan(&self.footprints(&planned));
         self.state.calls.clear();
+        self.state.turn.progress.asks.clear();
         let mut errors = Vec::new();
         for ((planned, slot), position) in planned.into_iter().zip(slots).zip(first..) {
             let call = self.call(message_id, planned, slot, position, &mut errors);
@@ -98,16 +103,20 @@ impl Step<'_> {
         self.judge_all(errors);
     }
 
-    fn judge_all(&mut self, mut errors: Vec<(crate::model::id::CallId, String)>) {
+    fn judge_all(&mut self, mut errors: Vec<Unrun>) {
         let ids: Vec<_> = self.state.calls.iter().map(|call| call.call_id).collect();
         for id in &ids {
             self.push_call_event(EventType::ToolCallProposed, *id);
         }
         for id in ids {
-            match errors.iter().position(|(failed, _)| *failed == id) {
+            match errors.iter().position(|(failed, ..)| *failed == id) {
                 Some(place) => {
-                    let (_, text) = errors.swap_remove(place);
-                    self.settle_call(id, CallStatus::Failed, EventType::ToolCallCompleted, text);
+                    let (_, status, text) = errors.swap_remove(place);
+                    let kind = match status {
+                        CallStatus::Denied => EventType::ToolCallDenied,
+                        _ => EventType::ToolCallCompleted,
+                    };
+                    self.settle_call(id, status, kind, text);
                 }
                 None => match self.loop_block(id) {
                     Some(text) => self.settle_call(id, CallStatus::Failed, EventType::ToolCallCompleted, text),
@@ -118,7 +127,7 @@ impl Step<'_> {
     }
 
     /// The result of a call that was made too often to be made again.
-    fn loop_block(&self, id: crate::model::id::CallId) -> Option<String> {
+    fn loop_block(&self, id: CallId) -> Option<String> {
         let call = self.state.call(id)?;
         let signature = Signature::of(&call.name, &call.arguments);
         let verdict = self
@@ -130,68 +139,26 @@ impl Step<'_> {
         (verdict.action == Action::Block).then(|| verdict.blocked(&signature))
     }
 
-    /// Names repaired, arguments parsed and coerced, exact repetitions dropped.
-    fn plan(&self, calls: Vec<Call>) -> Vec<Planned> {
-        let mut planned: Vec<Planned> = Vec::with_capacity(calls.len());
-        for call in calls {
-            let repeated = planned
-                .iter()
-                .any(|seen| seen.call.name == call.name && seen.call.arguments == call.arguments);
-            if !repeated {
-                planned.push(self.plan_one(call));
+    /// Each call read, with what hooks made of it; exact repetitions dropped.
+    fn plan(&self, calls: Vec<Call>, hooked: Vec<Option<Hooked>>) -> Vec<Planned> {
+        let mut seen: Vec<(String, String)> = Vec::with_capacity(calls.len());
+        let mut all = Vec::with_capacity(calls.len());
+        let hooked = hooked.into_iter().chain(std::iter::repeat_with(|| None));
+        for (call, hooked) in calls.into_iter().zip(hooked) {
+            let wrote = (call.name.clone(), call.arguments.clone());
+            if !seen.contains(&wrote) {
+                seen.push(wrote);
+                all.push(plan::planned(self.world.tools, call).hooked(self.world.tools, hooked));
             }
         }
-        planned
-    }
-
-    fn plan_one(&self, call: Call) -> Planned {
-        let known = self.world.tools.names();
-        let name = if known.contains(&call.name.as_str()) {
-            None
-        } else {
-            name_repair::repair(&call.name, &known)
-        };
-        let name = name.unwrap_or(call.name.as_str()).to_owned();
-        let Some(parameters) = self.world.tools.parameters(&name) else {
-            let error = unknown_tool(&call.name, &known);
-            return Planned {
-                call,
-                name,
-                arguments: Map::new(),
-                error: Some(error),
-                unknown: true,
-            };
-        };
-        match arguments::parse(&call.arguments) {
-            Ok(parsed) => {
-                let arguments = coerce::coerce(&parameters, parsed);
-                let error = missing_argument(&parameters, &arguments);
-                Planned {
-                    call,
-                    name,
-                    arguments,
-                    error,
-                    unknown: false,
-                }
-            }
-            Err(unreadable) => {
-                let error = json!({"error": "Invalid tool arguments", "message": unreadable.to_string()}).to_string();
-                Planned {
-                    call,
-                    name,
-                    arguments: Map::new(),
-                    error: Some(error),
-                    unknown: false,
-                }
-            }
-        }
+        all
     }
 
     fn footprints(&self, planned: &[Planned]) -> Vec<Footprint> {
         let session = &self.state.session;
         let place = self.world.place(session.cwd.as_deref(), &session.environment.backend);
         let footprint = |planned: &Planned| match self.world.tools.get(&planned.name) {
-            Some(tool) if planned.error.is_none() => tool.footprint(&Value::Object(planned.arguments.clone()), &place),
+            Some(tool) if !planned.is_settled() => tool.footprint(&Value::Object(planned.arguments.clone()), &place),
             // Settled at once: it runs nothing.
             _ => Footprint::Parallel,
         };
@@ -199,15 +166,26 @@ impl Step<'_> {
     }
 
     fn call(
-        &self,
+        &mut self,
         message_id: MessageId,
         planned: Planned,
         slot: segments::Slot,
         position: i64,
-        errors: &mut Vec<(crate::model::id::CallId, String)>,
+        errors: &mut Vec<Unrun>,
     ) -> CallRecord {
-        let call_id = self.world.id();
-        errors.extend(planned.error.map(|error| (call_id, error)));
+        let hooked = planned.hooked.as_ref();
+        let call_id = hooked.map_or_else(|| self.world.id(), |hooked| hooked.call_id);
+        let blocked = planned.blocked().map(error_text::envelope);
+        match (planned.error, blocked) {
+            (Some(error), _) => errors.push((call_id, CallStatus::Failed, error)),
+            (None, Some(text)) => errors.push((call_id, CallStatus::Denied, text)),
+            (None, None) => {
+                let asks = planned.hooked.map(|hooked| hooked.before.asks).unwrap_or_default();
+                if !asks.is_empty() {
+                    self.state.turn.progress.asks.insert(call_id, asks);
+                }
+            }
+        }
         let arguments = Value::Object(planned.arguments);
         let (effect, execution) = match self.world.tools.get(&planned.name) {
             Some(tool) => (tool.effect(&arguments), tool.execution()),
@@ -246,19 +224,4 @@ fn finish_reason(finish: &Finish) -> FinishReason {
         Finish::Length => FinishReason::Length,
         Finish::ContentFilter => FinishReason::ContentFilter,
     }
-}
-
-fn unknown_tool(name: &str, known: &[&str]) -> String {
-    let shown = crate::base::text::first_chars(name, 100);
-    error_text::envelope(&format!("Unknown tool: {shown}. Available tools: {}", known.join(", ")))
-}
-
-/// The error of a call that lacks a required argument or has one of a wrong
-/// type that coercion could not mend.
-pub(super) fn missing_argument(schema: &Value, arguments: &Map<String, Value>) -> Option<String> {
-    let required = schema.get("required").and_then(Value::as_array);
-    let mut names = required.into_iter().flatten().filter_map(Value::as_str);
-    let missing = names.find(|name| arguments.get(*name).is_none_or(Value::is_null))?;
-    let text = format!("missing required argument `{missing}`");
-    Some(json!({"error": "Invalid tool arguments", "message": text}).to_string())
 }

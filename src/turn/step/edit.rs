@@ -58,7 +58,7 @@ impl Step<'_> {
         }
         let session = &self.state.session;
         let place = self.world.place(session.cwd.as_deref(), &session.environment.backend);
-        let findings = match tool.judge(&arguments, &place, self.world.host) {
+        let findings = match self.judged(call, tool, &arguments, &place) {
             Judged::Allow => Vec::new(),
             Judged::Ask { findings } => findings,
             Judged::Deny { message } => return Err(not_allowed(&message)),

@@ -1,7 +1,7 @@
 //! Whether a call may run: judged when it is proposed and again when it starts,
 //! by the same function, since the world may have moved in between.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Step;
 use super::trail::Instead;
@@ -15,7 +15,8 @@ use crate::model::id::{CallId, GrantId};
 use crate::model::lineage::Ancestor;
 use crate::model::record::CallRecord;
 use crate::model::session::ApprovalMode;
-use crate::tool::Judged;
+use crate::tool::registry::Entry;
+use crate::tool::{Judged, Place};
 
 /// What the guard, the settings, the grants and the decisions say together.
 enum Gate {
@@ -126,7 +127,7 @@ impl Step<'_> {
         let arguments = call.effective_arguments();
         let backend = self.state.session.environment.backend.as_str();
         let place = self.world.place(self.state.session.cwd.as_deref(), backend);
-        match tool.judge(arguments, &place, self.world.host) {
+        match self.judged(call, tool, arguments, &place) {
             Judged::Allow => Gate::Run,
             Judged::Deny { message } => Gate::denied(refusal(&message, None)),
             Judged::Ask { findings } => {
@@ -143,6 +144,19 @@ impl Step<'_> {
                 };
                 self.asked(call, &asked, digest)
             }
+        }
+    }
+
+    /// What the guard says, and what hooks want a person to decide.
+    pub(super) fn judged(&self, call: &CallRecord, tool: &Entry, arguments: &Value, place: &Place<'_>) -> Judged {
+        let asks = self.state.turn.progress.asks.get(&call.call_id);
+        match (tool.judge(arguments, place, self.world.host), asks) {
+            (Judged::Allow, Some(asks)) => Judged::Ask { findings: asks.clone() },
+            (Judged::Ask { mut findings }, Some(asks)) => {
+                findings.extend(asks.iter().cloned());
+                Judged::Ask { findings }
+            }
+            (judged, _) => judged,
         }
     }
 

@@ -7,6 +7,7 @@
 //! can be lost between two commits.
 
 mod answer;
+mod artifacts;
 mod begin;
 mod budget;
 mod decide;
@@ -16,6 +17,7 @@ mod finish;
 mod gate;
 mod nested;
 mod park;
+mod plan;
 mod recover;
 mod results;
 mod review;
@@ -31,6 +33,7 @@ pub use edit::Edit;
 pub use finish::Partial;
 pub use nested::NestedIn;
 pub use park::ClientResult;
+pub use plan::{Hooked, read_call};
 pub use review::ReviewIn;
 
 use serde_json::json;

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::Step;
-use super::answer::missing_argument;
+use super::plan::missing_argument;
 use crate::model::approval::{Approval, ApprovalStatus};
 use crate::model::call::{CallStatus, Effect, Execution};
 use crate::model::event::EventType;

@@ -46,7 +46,7 @@ impl Step<'_> {
         };
         let session = &self.state.session;
         let place = self.world.place(session.cwd.as_deref(), &session.environment.backend);
-        match tool.judge(call.effective_arguments(), &place, self.world.host) {
+        match self.judged(call, tool, call.effective_arguments(), &place) {
             Judged::Allow => (Vec::new(), true),
             Judged::Ask { findings } => (findings, true),
             Judged::Deny { .. } => (Vec::new(), false),

@@ -72,7 +72,11 @@ impl Step<'_> {
             (false, false, false) => (CallStatus::Succeeded, EventType::ToolCallCompleted),
         };
         self.watch_loop(id, status, &mut done.result);
+        let artifacts = std::mem::take(&mut done.writes.artifacts);
         self.settle_call(id, status, kind, done.result);
+        for kept in artifacts {
+            self.keep_artifact(id, kept);
+        }
         for process in done.writes.processes {
             self.note_process(process);
         }

@@ -331,6 +331,8 @@ impl Game {
                 answer,
                 with_tools,
                 spent: Some(spent),
+                hooked: Vec::new(),
+                artifacts: Vec::new(),
             });
         })
     }

@@ -26,6 +26,8 @@ pub struct NewKey<'a> {
 pub struct Client {
     base: String,
     credential: Option<String>,
+    /// Whose key it has, where that was made for it.
+    pub tenant: Option<TenantId>,
     http: reqwest::Client,
 }
 
@@ -35,6 +37,7 @@ impl Web {
         Client {
             base: self.url(""),
             credential: Some(credential.to_owned()),
+            tenant: None,
             http: reqwest::Client::new(),
         }
     }
@@ -80,7 +83,10 @@ impl Web {
             revoked_at: None,
         };
         keys::add(self.server.engine.store(), record).await.unwrap();
-        self.client(key.expose())
+        Client {
+            tenant: Some(new.tenant),
+            ..self.client(key.expose())
+        }
     }
 
     /// Another tenant.

@@ -5,6 +5,7 @@ mod chat;
 mod errors;
 mod handed;
 mod jobs;
+mod lasting;
 mod limits;
 mod responses;
 mod rows;

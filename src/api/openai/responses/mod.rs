@@ -3,6 +3,7 @@
 //! way for who streams it and who reads it later.
 
 mod answers;
+mod constant;
 mod create;
 mod fold;
 mod functions;

@@ -8,7 +8,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::IntoParams;
 
-use super::fold::{self, Fold};
+use super::constant::constant;
+use super::fold::Fold;
 use super::numbers::Number;
 use super::request::{ASKED, CONVERSATION};
 use super::stream::ResponseStream;
@@ -111,13 +112,7 @@ impl Seen {
 
     fn fold(&self) -> Fold {
         let name = self.session_name();
-        Fold::new(fold::constant(
-            self.id,
-            &self.turn(),
-            &name,
-            &self.asked,
-            &self.configured,
-        ))
+        Fold::new(constant(self.id, &self.turn(), &name, &self.asked, &self.configured))
     }
 
     fn beginning(&self) -> Cursor {

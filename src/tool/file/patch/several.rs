@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use super::edited::{Edited, failure, shown_diff};
 use super::{crosses, refused};
 use crate::guard::file_access::normalised;
+use crate::model::artifact::Kept;
 use crate::tool::edit::v4a::{self, Changes, Landing, Operation};
 use crate::tool::file::landing;
 use crate::tool::file::target::{Target, error};
@@ -70,6 +71,7 @@ struct Told {
     lint: Map<String, Value>,
     warnings: Vec<String>,
     news: Vec<FileNews>,
+    kept: Vec<Kept>,
 }
 
 impl Work {
@@ -186,6 +188,7 @@ impl Work {
         self.told.diff.push_str(&diff);
         self.told.warnings.extend(warning);
         self.told.news.extend(news);
+        self.told.kept.extend(put.kept);
         let list = if is_new {
             &mut self.told.created
         } else {
@@ -274,6 +277,7 @@ impl Told {
             failed,
             writes: ToolWrites {
                 files: self.news,
+                artifacts: self.kept,
                 ..ToolWrites::default()
             },
             ..Done::default()

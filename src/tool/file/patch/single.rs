@@ -83,6 +83,7 @@ async fn write(call: &Call, edited: &Edited, done: &Replaced) -> Result<Done, Va
         result: Value::Object(fields).to_string(),
         writes: ToolWrites {
             files: edited.news(&put).into_iter().collect(),
+            artifacts: Vec::from_iter(put.kept),
             ..ToolWrites::default()
         },
         ..Done::default()

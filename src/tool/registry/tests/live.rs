@@ -1,7 +1,7 @@
 //! Registries that change while they are used: which of two tools stays, whose
 //! tools are whose, and that nobody sees half of a change.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
@@ -11,8 +11,9 @@ use super::super::*;
 use super::live;
 use crate::base::{Clock, Id};
 use crate::model::call::{Effect, Footprint};
+use crate::tool::budget::Budget;
 use crate::tool::testing::Bench;
-use crate::tool::{Call, Done, Place, SpecOf};
+use crate::tool::{Call, Done, Place, SpecOf, dispatch};
 
 /// A tool that was brought at run time.
 struct Brought {
@@ -53,7 +54,14 @@ impl Tool for Brought {
     }
 
     fn run(&self, _: Call) -> BoxFuture<'static, Done> {
-        Box::pin(std::future::ready(Done::default()))
+        let done = Done {
+            result: self.toolset.clone(),
+            ..Done::default()
+        };
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            done
+        })
     }
 }
 
@@ -210,4 +218,122 @@ async fn each_of_64_readers_sees_one_generation_while_tools_come_and_go() {
     }
     assert!(0 < most);
     assert_eq!(live.shared().get("left").unwrap().toolset(), "round199");
+}
+
+/// What was chosen runs as it was chosen, however often it is replaced meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn each_of_64_dispatches_runs_the_generation_it_was_chosen_from() {
+    let bench = Bench::new().await;
+    let live = Arc::new(Live::new(Clock::system(), BTreeMap::new()));
+    let changed = Arc::clone(&live);
+    let change = move |round: u32| {
+        let toolset = format!("round{round}");
+        let names = ["left", "right"].map(|name| brought("pair", name, &toolset));
+        changed.set(Reach::Everybody, "pair", bundle(names.to_vec()));
+    };
+    change(0);
+    let changes = tokio::spawn(async move {
+        for round in 1..400 {
+            change(round);
+            tokio::task::yield_now().await;
+        }
+    });
+    let dispatch = async || {
+        let mut seen = BTreeSet::new();
+        for _ in 0..20 {
+            let registry = live.shared();
+            let toolset = registry.get("left").unwrap().toolset().to_owned();
+            let enabled = [toolset.clone()];
+            let selection = Selection {
+                presets: &enabled,
+                ..Selection::default()
+            };
+            let tools = registry.select(&selection, live.offers(&bench.host)).unwrap();
+            for name in ["left", "right"] {
+                let tool = Arc::clone(tools.get(name).unwrap());
+                let done = dispatch::run(tool, bench.call(json!({})), Budget::default(), None).await;
+                assert_eq!(done.result, toolset, "{name}");
+            }
+            seen.insert(toolset);
+        }
+        seen
+    };
+    let seen = futures::future::join_all((0..64).map(|_| dispatch())).await;
+    changes.await.unwrap();
+    let all: BTreeSet<String> = seen.into_iter().flatten().collect();
+    assert!(1 < all.len(), "nothing changed while the calls ran: {all:?}");
+}
+
+/// Panics when it is asked how its check is called, or within the check.
+struct Jumpy(&'static str);
+
+impl Tool for Jumpy {
+    fn spec(&self) -> SpecOf<'_> {
+        SpecOf {
+            name: self.0,
+            toolset: "jumpy",
+            emoji: "",
+            description: "",
+            requires_env: &[],
+            result_limit: crate::tool::budget::ResultLimit::Default,
+        }
+    }
+
+    fn parameters(&self) -> Value {
+        json!({})
+    }
+
+    fn example(&self) -> Value {
+        json!({})
+    }
+
+    fn effect(&self, _: &Value) -> Effect {
+        Effect::Read
+    }
+
+    fn footprint(&self, _: &Value, _: &Place<'_>) -> Footprint {
+        Footprint::Parallel
+    }
+
+    fn subject(&self, _: &Value) -> String {
+        String::new()
+    }
+
+    fn check_key(&self) -> Option<String> {
+        assert!(self.0 != "key", "no key");
+        None
+    }
+
+    fn probe(&self) -> Option<BoxFuture<'static, Option<String>>> {
+        assert!(self.0 != "probe", "no probe");
+        let name = self.0;
+        Some(Box::pin(async move {
+            assert!(name != "answer", "no answer");
+            None
+        }))
+    }
+
+    fn run(&self, _: Call) -> BoxFuture<'static, Done> {
+        Box::pin(std::future::ready(Done::default()))
+    }
+}
+
+#[tokio::test]
+async fn a_check_that_panics_hides_its_own_tool_and_no_other() {
+    let bench = Bench::new().await;
+    let live = live();
+    let tools = ["key", "probe", "answer", "sound"]
+        .map(|name| Registration::plain(Entry::loaded(Arc::new(Jumpy(name)), "jumpy").unwrap()));
+    live.set(Reach::Everybody, "jumpy", bundle(tools.to_vec()));
+    let registry = live.shared();
+    live.refresh(&registry).await;
+    let views = registry.tool_views(live.offers(&bench.host));
+    let jumpy = views.iter().filter(|view| view.toolset == "jumpy");
+    let told: Vec<_> = jumpy.map(|view| (view.name.as_str(), view.reason.as_deref())).collect();
+    let failed = Some("its check failed");
+    assert_eq!(
+        told,
+        [("answer", failed), ("key", failed), ("probe", failed), ("sound", None)]
+    );
+    assert!(views.iter().any(|view| view.name == "todo" && view.available));
 }
