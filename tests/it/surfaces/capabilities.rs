@@ -265,6 +265,22 @@ async fn what_waits_for_a_client_works(client: &Client, told: &mut Told) {
     let path = format!("/api/jobs/{}", job["job"]["id"].as_str().unwrap());
     assert_eq!(client.delete(&path).await.expect(200), json!({"ok": true}));
     told.works(&["jobs_admin"]);
+
+    let skill = json!({"content": "---\nname: tidy\ndescription: Tidies up.\n---\nTidy up."});
+    let put = client
+        .request(reqwest::Method::PUT, "/v1/skills/tidy")
+        .json(&skill)
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(put.status(), 201);
+    let skills = client.get("/v1/skills").await.expect(200);
+    assert_eq!(skills["object"], "list");
+    let all = skills["data"].as_array().unwrap();
+    let tidy = all.iter().find(|skill| skill["name"] == "tidy").unwrap();
+    assert_eq!(tidy["description"], "Tidies up.");
+    assert!(tidy.as_object().unwrap().contains_key("category"));
+    told.works(&["skills_api"]);
 }
 
 #[test]
