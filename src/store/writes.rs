@@ -23,6 +23,15 @@ impl Rows<'_> {
         self.carry_out(session, writes, at, None).await
     }
 
+    /// Calls, those of programs among them, and what was too long of their results.
+    async fn keep_calls(&mut self, session: &SessionRecord, writes: &Writes) -> Result<(), StoreError> {
+        self.add_calls(session, &writes.new_calls).await?;
+        self.write_calls(session, &writes.calls).await?;
+        self.add_artifacts(session, &writes.artifacts).await?;
+        self.add_nested_calls(session, &writes.new_calls).await?;
+        self.write_nested_calls(session, &writes.calls).await
+    }
+
     /// As [`Rows::apply`]; with `new` the session is not there yet.
     pub(super) async fn carry_out(
         &mut self,
@@ -51,11 +60,7 @@ impl Rows<'_> {
         }
         self.add_messages(session, &writes.messages).await?;
         self.index_messages(session, &writes.messages).await?;
-        self.add_calls(session, &writes.new_calls).await?;
-        self.write_calls(session, &writes.calls).await?;
-        self.add_artifacts(session, &writes.artifacts).await?;
-        self.add_nested_calls(session, &writes.new_calls).await?;
-        self.write_nested_calls(session, &writes.calls).await?;
+        self.keep_calls(session, writes).await?;
         for approval in &writes.new_approvals {
             self.add_approval(&session.user_id, approval).await?;
         }
