@@ -27,6 +27,8 @@ pub(crate) struct Ledger {
     listed: HashMap<ResolvedKey, usize>,
     /// Invocations so far, repeats too.
     met: usize,
+    /// Rules that hit so far, also those that are not kept.
+    hits: usize,
 }
 
 type ResolvedKey = (Span, u64);
@@ -35,6 +37,7 @@ impl Ledger {
     /// Inside a container of its own, or where nothing may run at all, the floor
     /// is worth a question.
     pub(crate) fn find(&mut self, rule: &Rule, span: Span, elsewhere: bool) {
+        self.hits += 1;
         let (verdict, severity) = match rule.weight {
             Weight::Floor if elsewhere => (Verdict::Ask, Severity::Critical),
             Weight::Floor => (Verdict::Deny, Severity::Critical),
@@ -96,6 +99,10 @@ impl Ledger {
             known.guessed &= call.guessed;
         }
         place
+    }
+
+    pub(crate) fn hits(&self) -> usize {
+        self.hits
     }
 
     pub(crate) fn met(&self) -> usize {

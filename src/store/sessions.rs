@@ -292,8 +292,13 @@ impl Rows<'_> {
             "delete from grant_use where tenant_id = $1 and session_id = $2",
             "delete from standing_grant where tenant_id = $1 and session_id = $2",
             "delete from tool_call where tenant_id = $1 and session_id = $2",
+<<<<<<< HEAD
             "delete from nested_call where tenant_id = $1 and session_id = $2",
             "delete from artifact where tenant_id = $1 and session_id = $2",
+=======
+            "delete from artifact where tenant_id = $1 and session_id = $2",
+            "delete from nested_call where tenant_id = $1 and session_id = $2",
+>>>>>>> c5f3c4215f437d75164fabbcb3972c3e910c37c6
             "delete from message where tenant_id = $1 and session_id = $2",
             "delete from search_entry where tenant_id = $1 and session_id = $2",
             // What was answered to requests tells of it too.

@@ -53,9 +53,15 @@ impl Rows<'_> {
         self.index_messages(session, &writes.messages).await?;
         self.add_calls(session, &writes.new_calls).await?;
         self.write_calls(session, &writes.calls).await?;
+<<<<<<< HEAD
         self.add_nested_calls(session, &writes.new_calls).await?;
         self.write_nested_calls(session, &writes.calls).await?;
         self.add_artifacts(session, &writes.artifacts).await?;
+=======
+        self.add_artifacts(session, &writes.artifacts).await?;
+        self.add_nested_calls(session, &writes.new_calls).await?;
+        self.write_nested_calls(session, &writes.calls).await?;
+>>>>>>> c5f3c4215f437d75164fabbcb3972c3e910c37c6
         for approval in &writes.new_approvals {
             self.add_approval(&session.user_id, approval).await?;
         }

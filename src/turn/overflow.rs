@@ -103,6 +103,7 @@ mod tests {
             created_at: Timestamp(0),
             started_at: None,
             finished_at: None,
+            nested: None,
         }
     }
 

@@ -117,12 +117,12 @@ impl Change {
     fn judges_calls(&self, state: &State) -> bool {
         match self {
             Self::Answer(answer) => !answer.answer.calls.is_empty(),
-            Self::Nested(_) => true,
             Self::Results(results) => {
                 let mut open = state.calls.iter().filter(|call| !call.status.is_settled());
                 // A result of a call that does not run counts for nothing.
                 open.any(|call| call.status != CallStatus::Running || results.iter().all(|(id, _)| *id != call.call_id))
             }
+            Self::Nested(_) => true,
             Self::Kept(_) | Self::Retrying { .. } | Self::End { .. } => false,
         }
     }

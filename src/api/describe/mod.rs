@@ -105,11 +105,18 @@ const TAGS: [Tag; 18] = [
         Scope::SessionsRead,
     ),
     tag("tools", "Tools, toolsets and presets.", Scope::SessionsRead),
+<<<<<<< HEAD
     tag("skills", "What a tenant's agents know how to do.", Scope::SessionsWrite),
+=======
+>>>>>>> c5f3c4215f437d75164fabbcb3972c3e910c37c6
     Tag {
         reading: Scope::Admin,
         ..tag("plugins", "Folders of declared tools.", Scope::Admin)
     },
+<<<<<<< HEAD
+=======
+    tag("skills", "What a tenant's agents know how to do.", Scope::SessionsWrite),
+>>>>>>> c5f3c4215f437d75164fabbcb3972c3e910c37c6
     tag("models", "Models that can answer.", Scope::SessionsRead),
     tag("policies", "Rules that a tenant adds to the guard's own.", Scope::Admin),
     // A judgement is a question, though it is asked with POST.

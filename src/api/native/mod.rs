@@ -69,8 +69,13 @@ pub(super) fn routes() -> Surface {
         .merge(audit::routes())
         .merge(tools::routes())
         .merge(toolsets::routes())
+<<<<<<< HEAD
         .merge(skills::routes())
         .merge(plugins::routes())
+=======
+        .merge(plugins::routes())
+        .merge(skills::routes())
+>>>>>>> c5f3c4215f437d75164fabbcb3972c3e910c37c6
         .merge(models::routes())
         .merge(guard::routes())
         .merge(policies::routes())

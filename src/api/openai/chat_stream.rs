@@ -151,18 +151,18 @@ impl ChatStream {
             set(&mut told, "choice", json!(decision.choice));
         }
         set(&mut told, "event", json!(event));
-        self.additional("approval", event, told, out);
+        self.additional("approval", event, &told, out);
     }
 
     fn question(&self, question: &Question, event: &str, out: &mut String) {
         let mut told = handed::question(question);
         set(&mut told, "event", json!(event));
-        self.additional("question", event, told, out);
+        self.additional("question", event, &told, out);
     }
 
     /// Tells in the member `hermes` of a chunk that is valid without it, and as an
     /// event of its own where the client asked for such.
-    fn additional(&self, what: &str, event: &str, told: Value, out: &mut String) {
+    fn additional(&self, what: &str, event: &str, told: &Value, out: &mut String) {
         if self.approval_events {
             named(out, &format!("hermes.{event}"), &self.as_chunk(told.clone()));
         }
@@ -229,7 +229,7 @@ impl Encode for ChatStream {
                 self.progress(&data.tool_call, true, out);
                 if data.tool_call.execution == Execution::Client {
                     let told = handed::client_call(frame.event.session_id, &data.tool_call);
-                    self.additional("tool_call", "tool.handed_over", told, out);
+                    self.additional("tool_call", "tool.handed_over", &told, out);
                 }
             }
             EventBody::ToolCallCompleted(data)

@@ -12,6 +12,9 @@ use crate::guard::shell::Operator;
 use crate::guard::unwrap::{self, Inner};
 use crate::guard::{Setting, Span};
 
+/// Units of a rule that hits: a text of thousands is asked about anyway, and nobody
+/// reads more of them.
+const HIT: usize = 600;
 /// Wrappers around wrappers; more has no use but to hide.
 const MOST_HOPS: u32 = 12;
 /// Every hop copies the words: a long command behind so many is no work of a person.
@@ -46,9 +49,12 @@ impl Tracer<'_> {
             fetched: &self.fetched,
             secrets: &self.secrets,
         };
-        let found = self.ledger.findings();
+        let (found, hits) = (self.ledger.findings(), self.ledger.hits());
         rules::judge(&call, &scene, &mut self.ledger);
         self.ledger.made_in(found, &call);
+        if !self.charge(HIT * (self.ledger.hits() - hits), call.span) {
+            return None;
+        }
         let mut fed = self.fed_by(&call);
         let met = self.ledger.met();
         for inner in unwrap::inner(&call) {

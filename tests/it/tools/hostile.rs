@@ -26,7 +26,14 @@ fn plant(root: &std::path::Path) -> [&'static str; 6] {
     std::fs::write(root.join("line.txt"), line).unwrap();
     std::os::unix::fs::symlink("loop", root.join("loop")).unwrap();
     std::os::unix::fs::symlink("/dev/zero", root.join("zeros")).unwrap();
-    std::os::unix::net::UnixListener::bind(root.join("socket")).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        root.join("socket"),
+        rustix::fs::FileType::Socket,
+        0o600.into(),
+        0,
+    )
+    .unwrap();
     let odd = std::ffi::OsString::from_vec(b"odd-\xff.txt".to_vec());
     std::fs::write(root.join(odd), "needle\n").unwrap();
     ["sparse", "line.txt", "loop", "zeros", "socket", "odd-\u{fffd}.txt"]

@@ -264,7 +264,8 @@ impl Fold {
         let item = function_call(call, "completed");
         told.push((
             "response.function_call_arguments.done",
-            json!({"item_id": id, "output_index": index, "name": call.name, "arguments": item["arguments"]}),
+            json!({"item_id": id, "output_index": index, "name": call.name,
+                "arguments": call.arguments.to_string()}),
         ));
         told.push((
             "response.output_item.done",

@@ -50,8 +50,8 @@ pub(super) fn choice(given: &Value) -> Result<Option<ToolChoice>, Failure> {
             .map(Some)
             .map_err(|_| Failure::field("/tool_choice", "expected `auto`, `none`, `required` or a function")),
         Value::Object(fields) if fields.get("type") == Some(&json!("function")) => {
-            let name = given["name"].as_str().or_else(|| given["function"]["name"].as_str());
-            let Some(name) = name else {
+            let name = given.get("name").or_else(|| given.pointer("/function/name"));
+            let Some(name) = name.and_then(Value::as_str) else {
                 return Err(Failure::field("/tool_choice", "a function has a `name`"));
             };
             Ok(Some(ToolChoice::Named(NamedTool {
