@@ -119,6 +119,7 @@ impl Bench {
             todo: "[]".to_owned(),
             seen_files: String::new(),
             records: None,
+            tools: Arc::default(),
             pen: Hub::default().write(self.session, TurnId::new(&self.clock), 0).pen(),
             nest: None,
             cancel: CancellationToken::new(),
