@@ -82,6 +82,7 @@ async fn output(owned: &Owned) -> Result<String, StoreError> {
 struct Printed {
     #[serde(default)]
     output: String,
+    #[serde(default)]
     exit_code: i64,
     error: Option<String>,
 }

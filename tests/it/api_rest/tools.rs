@@ -110,7 +110,8 @@ fn tools_toolsets_and_models_are_listed() {
         assert_eq!(models["object"], "list");
         assert_eq!(
             models["data"],
-            json!([{"id": "demo", "object": "model", "owned_by": "hermes"}])
+            json!([{"id": "demo", "object": "model", "created": 0, "owned_by": "hermes", "root": "demo",
+                "parent": null, "permission": []}])
         );
         web.stop().await;
     });
