@@ -375,7 +375,13 @@ fn with_the_scope_the_owner_is_served() {
         let world = World::of(&web, &web.owner().await).await;
         let mut all = closed(&document);
         // What takes something away comes last, the session at the very end.
-        all.sort_by_key(|operation| (operation.method == "DELETE", operation.id == "delete_session"));
+        let whole = ["delete_skill", "delete_session"];
+        all.sort_by_key(|operation| {
+            (
+                operation.method == "DELETE",
+                whole.iter().position(|id| *id == operation.id),
+            )
+        });
         for operation in all.iter().filter(|operation| is_tenants(operation)) {
             let mut scopes: Vec<Scope> = operation.scopes().into_iter().filter_map(Scope::named).collect();
             scopes.push(Scope::SessionsRead);

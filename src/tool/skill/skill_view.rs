@@ -42,7 +42,7 @@ impl Tool for SkillView {
     }
 
     fn example(&self) -> Value {
-        json!({"name": "deploy"})
+        json!({"name": "greet"})
     }
 
     fn effect(&self, _arguments: &Value) -> Effect {
