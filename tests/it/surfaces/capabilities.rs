@@ -215,18 +215,10 @@ async fn sessions_work(client: &Client, told: &mut Told) {
 
 async fn others_work(client: &Client, told: &mut Told) {
     client.get("/p/default/v1/models").await.expect(200);
-    let skill = json!({"content": "---\nname: greet\ndescription: How we say hello\n---\nSay hello.\n"});
-    let put = client.request(reqwest::Method::PUT, "/v1/skills/greet").json(&skill);
-    assert_eq!(put.send().await.unwrap().status(), 201);
-    let skills = client.get("/v1/skills").await.expect(200);
-    assert_eq!(
-        (&skills["object"], &skills["data"][0]["name"]),
-        (&json!("list"), &json!("greet"))
-    );
     let chat = json!({"id": "talk", "messages": [{"role": "user", "parts": [{"type": "text", "text": "/say x"}]}]});
     let parts = client.post_stream("/v1/ui/chat", &chat).await.rest().await;
     assert!(parts.iter().any(|part| part.data.contains("text-delta")));
-    told.works(&["profiles", "ui_message_stream", "skills_api"]);
+    told.works(&["profiles", "ui_message_stream"]);
 }
 
 async fn what_waits_for_a_client_works(client: &Client, told: &mut Told) {

@@ -35,7 +35,10 @@ fn joined(frames: &[Frame]) -> String {
 
 /// The events beside the words.
 fn told(frames: &[Frame]) -> Vec<String> {
-    names(frames).into_iter().filter(|name| name != "message.delta").collect()
+    names(frames)
+        .into_iter()
+        .filter(|name| name != "message.delta")
+        .collect()
 }
 
 #[test]
@@ -71,7 +74,11 @@ fn a_run_is_followed_by_many_and_again_after_its_end() {
             let rest = super::wire::Stream::open(request).await.rest().await;
             // Words that were in flight a moment ago come from the log now.
             let left = &late[place + 1..];
-            assert_eq!((told(&rest), joined(&rest)), (told(left), joined(left)), "behind {frame:?}");
+            assert_eq!(
+                (told(&rest), joined(&rest)),
+                (told(left), joined(left)),
+                "behind {frame:?}"
+            );
         }
         let status = client.get(&format!("/v1/runs/{run}")).await.expect(200);
         assert_eq!(
