@@ -174,7 +174,9 @@ impl InFlight {
                 records: Some(owned.scope.clone().of_user(owned.state.session.user_id.clone())),
                 tools: scene.tools.clone(),
                 pen: owned.drafts.pen(),
-                nest: (!is_nested).then(|| programs.nest(scene.tools.offered())),
+                // Hooks are asked about the model's calls only. Where one may refuse
+                // or change calls, programs make none, or they would go around it.
+                nest: (!is_nested && !engine.hooks().ask_before()).then(|| programs.nest(scene.tools.offered())),
                 cancel: programs.cancel_of(id).unwrap_or_else(|| self.cancel.child_token()),
                 clock: engine.clock().clone(),
                 host: engine.host().clone(),

@@ -99,6 +99,24 @@ fn a_hook_that_fails_refuses_the_call_it_guards_and_disturbs_nothing_else() {
 }
 
 #[test]
+fn a_program_makes_no_calls_that_a_hook_would_have_to_be_asked_about() {
+    on_both(async |mut place| {
+        hook(&mut place, HookPoint::PreToolCall, "cat > /dev/null");
+        let web = place.serve().await;
+        let client = web.owner().await;
+        let mut talk = Talk::new(&web, &client, &json!({"approvals": {"mode": "off"}})).await;
+        let code = "import hermes_tools\nprint(hermes_tools.terminal(command='echo ran >> a'))";
+        let call = format!("/tool execute_code {}", json!({"code": code}));
+        let told = results(&mut talk, &call).await;
+        assert!(told[0].contains("error"), "{told:?}");
+        assert_eq!(lines(&web.server.workspace(talk.session.parse().unwrap()).join("a")), 0);
+        results(&mut talk, &mark("b")).await;
+        assert_eq!(lines(&web.server.workspace(talk.session.parse().unwrap()).join("b")), 1);
+        web.stop().await;
+    });
+}
+
+#[test]
 fn observers_are_told_of_calls_sessions_and_approvals_with_their_ids() {
     on_both(async |mut place| {
         let notes = place.directory.join("notes");
