@@ -353,6 +353,7 @@ fn settings(config: &Config) -> Settings {
         } else {
             named.unwrap_or_default()
         },
+        model_routes: config.model_routes.clone(),
         max_steps: config.agent.max_turns,
         max_duration: config.agent.max_duration,
         inactivity: config.agent.inactivity,

@@ -11,7 +11,7 @@ mod audit;
 pub(super) mod bounds;
 mod decisions;
 mod documents;
-mod files;
+pub(super) mod files;
 mod fork;
 mod grants;
 mod guard;
