@@ -43,7 +43,7 @@ async fn main() {
         terminal: config.terminal,
         variables: Vec::new(),
         files: config.files,
-        skills: Vec::new(),
+        skills: config.skills,
         code: config.code_execution,
         home: "/home/nobody".into(),
         agent_home: "/home/nobody/.hermes".into(),
@@ -123,6 +123,7 @@ impl Bench {
             pen: Hub::default().write(self.session, TurnId::new(&self.clock), 0).pen(),
             nest: None,
             cancel: CancellationToken::new(),
+            time: None,
             clock: self.clock.clone(),
             host: Arc::clone(&self.host),
         }
