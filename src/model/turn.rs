@@ -220,6 +220,13 @@ pub struct TurnOptions {
     pub key_id: Option<KeyId>,
 }
 
+impl TurnOptions {
+    /// Whether the turn is a job's run.
+    pub fn is_run_of_job(&self) -> bool {
+        self.metadata.contains_key(super::job::JOB_ID)
+    }
+}
+
 /// A message for a turn that runs, until the model reads it; with all that it
 /// needs to become a turn of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -114,7 +114,7 @@ impl Conn {
         let together = std::mem::take(&mut self.together);
         let outcome = match self.driver()? {
             Driver::Postgres(link) => match together.joined() {
-                Some((sql, values)) => link.run((&sql, &values)).await.map(|_| ()),
+                Some((sql, values)) => Box::pin(link.run((&sql, &values))).await.map(|_| ()),
                 None => Ok(()),
             },
             Driver::Sqlite(_) => Err(StoreError::bug("statements that wait on SQLite")),
@@ -201,7 +201,9 @@ enum Driver<'a> {
 }
 
 async fn answer(link: &mut Transaction, sql: &str, args: &[Arg<'_>]) -> Result<Answer, StoreError> {
-    link.run((sql, &Values::of(args)?)).await
+    let values = Values::of(args)?;
+    // Beside the trip it costs nothing, and every future that holds a statement is smaller.
+    Box::pin(link.run((sql, &values))).await
 }
 
 async fn rows(link: &mut Transaction, sql: &str, args: &[Arg<'_>]) -> Result<Vec<Row>, StoreError> {

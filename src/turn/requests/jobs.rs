@@ -209,6 +209,7 @@ async fn begin(
         }
     }
     rows.add_job_run(&user, &run).await?;
+    rows.forget_job_runs(job.id, engine.settings().job_runs_kept).await?;
     let mut job = job.moved_on(due, carried.is_some(), run.at);
     if carried.is_some() {
         job.last_session_id = Some(session);
