@@ -39,7 +39,7 @@ pub(super) fn routes() -> Surface {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct NewSession {
     title: Option<String>,
-    /// A name of your own, at most 256 characters, unique in the tenant.
+    /// A name of your own, at most 256 characters, unique among the user's sessions.
     #[schema(max_length = 256)]
     external_id: Option<String>,
     /// Answers the session's turns; the server's own where nothing is said.
