@@ -57,7 +57,8 @@ async fn finish(tool: &Entry, mut done: Done, (shelf, budget): (&Shelf, &Budget)
     if let Some(after) = after
         && let Some(text) = after.changed(tool.name(), &done).await
     {
-        done.result = text;
+        // It stands for the whole result.
+        (done.result, done.images) = (text, Vec::new());
     }
     if budget.threshold(tool.result_limit()) < done.result.chars().count() {
         let (shown, kept) = shelf.shorten(&done.result).await;

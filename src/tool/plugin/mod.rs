@@ -7,6 +7,7 @@
 
 mod declared;
 mod manifest;
+mod parts;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
