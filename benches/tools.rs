@@ -26,10 +26,11 @@ use hermes_server::model::call::{Effect, Footprint};
 use hermes_server::model::id::{CallId, SessionId, TenantId, TurnId};
 use hermes_server::provider;
 use hermes_server::tool::budget::{Budget, ResultLimit};
+use hermes_server::tool::dispatch::{self, Reader};
 use hermes_server::tool::registry::live::Live;
 use hermes_server::tool::registry::{Entry, Recent, Registry, Selection};
 use hermes_server::tool::session_tools::SessionTools;
-use hermes_server::tool::{Call, Done, Host, HostSettings, Judged, Place, Spec, Tool, dispatch};
+use hermes_server::tool::{Call, Done, Host, HostSettings, Judged, Place, Spec, Tool};
 use hermes_server::turn::step;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -56,7 +57,7 @@ async fn main() {
         terminal: config.terminal,
         variables: Vec::new(),
         files: config.files,
-        skills: Vec::new(),
+        skills: config.skills,
         code: config.code_execution,
         home: "/home/nobody".into(),
         agent_home: "/home/nobody/.hermes".into(),
@@ -157,7 +158,7 @@ async fn dispatches(bench: &Bench) {
             let (tool, arguments) = (tools.get(&name).unwrap(), Value::Object(arguments));
             assert_eq!(tool.judge(&arguments, &place, &bench.host), Judged::Allow);
             let call = bench.call(arguments);
-            let done = dispatch::run(Arc::clone(tool), call, Budget::default(), None).await;
+            let done = dispatch::run(Arc::clone(tool), call, Reader::Model(Budget::default()), None).await;
             assert_eq!(done.result, r#"{"count":3}"#);
         }
         best = best.min(began.elapsed() / OFTEN);
@@ -256,6 +257,7 @@ impl Bench {
             pen: Hub::default().write(self.session, TurnId::new(&self.clock), 0).pen(),
             nest: None,
             cancel: CancellationToken::new(),
+            time: None,
             clock: self.clock.clone(),
             host: Arc::clone(&self.host),
         }

@@ -14,15 +14,18 @@ use super::engine::Engine;
 use super::nested::Programs;
 use super::owner::{Change, Gone, Owned, cancel_outcome};
 use super::run::{KILL_PATIENCE, TOGETHER, ending, timed_out};
+use super::scripted;
+use super::state::State;
 use super::watch::{Signal, Watch};
 use super::world::standing;
 use super::{consult, hooked};
 use crate::base::Timestamp;
 use crate::model::call::CallStatus;
 use crate::model::id::CallId;
+use crate::tool::dispatch::{self, Reader};
 use crate::tool::registry::Entry;
 use crate::tool::session_tools::SessionTools;
-use crate::tool::{Call, Done, dispatch, error_text};
+use crate::tool::{Call, Done, error_text};
 
 /// Calls that run together must be done by then (Hermes: 420 s).
 const BATCH: Duration = Duration::from_secs(420);
@@ -48,7 +51,7 @@ pub(super) async fn run_calls(engine: &Engine, owned: &mut Owned, watch: &mut Wa
     let (mut flight, mut programs) = (InFlight::default(), Programs::default());
     loop {
         programs.tell(&owned.state);
-        watch.asks(programs.asks());
+        watch.asks(programs.asks() || runs_script(engine, owned));
         flight.start_marked(engine, owned, &programs);
         if flight.is_empty() {
             return Ok(());
@@ -103,6 +106,13 @@ pub(super) async fn run_calls(engine: &Engine, owned: &mut Owned, watch: &mut Wa
             return Ok(());
         }
     }
+}
+
+/// The script of a job has a limit of its own and may be silent meanwhile.
+fn runs_script(engine: &Engine, owned: &Owned) -> bool {
+    let State { turn, calls, .. } = &owned.state;
+    let mut running = calls.iter().filter(|call| call.status == CallStatus::Running);
+    running.any(|call| scripted::time(engine, turn, call).is_some())
 }
 
 /// Ends when calls that run together have taken too long.
@@ -178,6 +188,7 @@ impl InFlight {
                 },
                 records: Some(owned.scope.clone().of_user(owned.state.session.user_id.clone())),
                 tools: scene.tools.clone(),
+                time: scripted::time(engine, &owned.state.turn, record),
                 pen: owned.drafts.pen(),
                 nest: (!is_nested).then(|| programs.nest(scene.tools.offered())),
                 cancel: programs.cancel_of(id).unwrap_or_else(|| self.cancel.child_token()),
@@ -185,7 +196,11 @@ impl InFlight {
                 host: engine.host().clone(),
             };
             let after = hooked::after(engine, owned, record);
-            let running = dispatch::run(tool.clone(), call, engine.budget(), after);
+            let reader = match is_nested {
+                true => Reader::Program,
+                false => Reader::Model(engine.budget()),
+            };
+            let running = dispatch::run(tool.clone(), call, reader, after);
             let task = self.tasks.spawn(async move { (id, running.await) });
             self.by_task.insert(task.id(), id);
         }

@@ -72,6 +72,12 @@ pub struct Settings {
     pub delegation: Delegation,
     /// Runs of jobs ask nobody: all that would be asked is allowed, or refused.
     pub jobs_approve: bool,
+    /// Longest silence within a run.
+    pub job_inactivity: Duration,
+    /// How long the script of a run may take.
+    pub job_script_timeout: Duration,
+    /// Runs of a job that its history keeps.
+    pub job_runs_kept: u32,
     /// Toolsets of runs that name none.
     pub job_toolsets: Vec<String>,
     pub guardrail: guardrail::Limits,
