@@ -414,6 +414,7 @@ fn settings(config: &Config) -> Settings {
             default_limit: config.tool_search.default_limit,
             max_limit: config.tool_search.max_limit,
         },
+        vision: config.agent.vision,
         window: config.agent.context_length,
         prices: config.usage.prices.clone(),
         currency: config.usage.currency.clone(),

@@ -110,6 +110,9 @@ pub struct Progress {
     /// What hooks want a person to decide on, by call of the newest answer.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub asks: BTreeMap<CallId, Vec<Finding>>,
+    /// The forms of tools that could be replaced, as they were judged.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub forms: BTreeMap<CallId, String>,
     /// What hooks did to them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub traces: BTreeMap<CallId, Vec<Trace>>,

@@ -77,7 +77,8 @@ async fn finish(tool: &Entry, mut done: Done, (shelf, reader): (&Shelf, &Reader)
     if let Some(after) = after
         && let Some(text) = after.changed(tool.name(), &done).await
     {
-        done.result = text;
+        // It stands for the whole result.
+        (done.result, done.images) = (text, Vec::new());
     }
     if reader.is_too_long(tool, &done.result) {
         let (shown, kept) = shelf.shorten(&done.result).await;

@@ -21,6 +21,7 @@ pub mod file_views;
 pub mod hook;
 mod host;
 pub mod job_actions;
+mod made;
 mod memory;
 pub mod memory_entries;
 pub mod name_repair;
@@ -189,6 +190,12 @@ pub trait Tool: Send + Sync {
         Judged::Allow
     }
 
+    /// What tells this form of a tool from another under its name, where tools may be
+    /// replaced while the server runs.
+    fn form(&self) -> Option<String> {
+        None
+    }
+
     /// The text that an exact grant and an approval's title name.
     fn subject(&self, arguments: &Value) -> String;
 
@@ -235,11 +242,20 @@ pub struct Call {
     pub host: Arc<Host>,
 }
 
+impl Call {
+    /// A program makes it: what it leaves is the program's.
+    fn is_nested(&self) -> bool {
+        self.nest.is_none()
+    }
+}
+
 /// What a call gives back.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Done {
     /// Text for the model, JSON where the tool's contract says so.
     pub result: String,
+    /// Addresses of images (`https:` or `data:`) that the result shows besides.
+    pub images: Vec<String>,
     pub failed: bool,
     pub exit_code: Option<i64>,
     /// The call was stopped by its token before it ended by itself.

@@ -84,6 +84,8 @@ pub struct Settings {
     pub job_toolsets: Vec<String>,
     pub guardrail: guardrail::Limits,
     pub search: search::Settings,
+    /// The model is shown the images of results.
+    pub vision: bool,
     /// Tokens of the model's window, where that is known.
     pub window: Option<usize>,
     pub prices: Prices,

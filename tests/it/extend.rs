@@ -3,7 +3,8 @@
 
 mod addresses;
 pub mod artifacts;
-mod hooks;
+mod handlers;
+pub mod hooks;
 mod nested;
 mod plugins;
 mod tenants;

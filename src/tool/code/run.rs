@@ -19,7 +19,7 @@ use crate::guard::redact::Stream;
 use crate::live::drafts::Item;
 use crate::model::event::OutputStream;
 use crate::tool::decoder::Decoder;
-use crate::tool::{Call, Done};
+use crate::tool::{Call, Done, made};
 
 /// Bytes of the output that the model reads (Hermes, as the next).
 const STDOUT_BYTES: usize = 50_000;
@@ -87,8 +87,11 @@ pub(super) async fn execute(call: &Call) -> Result<Done, Failed> {
     let stop = call.cancel.child_token();
     let whose = (call.call_id, call.nest.clone());
     let errands = Errands::new(line, whose, token, host.code.max_tool_calls, stop.clone());
+    let before = made::look(&workspace).await;
     let ended = accompany(call, &workspace, (command, errands), stop).await?;
-    Ok(report(call, ended))
+    let mut done = report(call, ended);
+    done.writes.artifacts = made::since(&workspace, before).await;
+    Ok(done)
 }
 
 fn command(call: &Call, directory: &Path, token: &Secret) -> Command {

@@ -95,6 +95,7 @@ impl Step<'_> {
         self.state.calls.clear();
         self.state.turn.progress.asks.clear();
         self.state.turn.progress.traces.clear();
+        self.state.turn.progress.forms.clear();
         let mut errors = Vec::new();
         for ((planned, slot), position) in planned.into_iter().zip(slots).zip(first..) {
             let call = self.call(message_id, planned, slot, position, &mut errors);

@@ -10,7 +10,7 @@ use crate::model::event::EventType;
 use crate::model::guardrail::{Action, Signature};
 use crate::model::id::CallId;
 use crate::model::job::JobCeiling;
-use crate::model::message::{Part, Role};
+use crate::model::message::{ImageUrl, Part, Role};
 use crate::model::record::{CallRecord, JobWrite, MessageRecord};
 use crate::tool::Done;
 use crate::tool::file_views::{self, FileNews};
@@ -74,6 +74,7 @@ impl Step<'_> {
         self.watch_loop(id, status, &mut done.result);
         let artifacts = std::mem::take(&mut done.writes.artifacts);
         self.settle_call(id, status, kind, done.result);
+        self.show(id, done.images);
         for kept in artifacts {
             self.keep_artifact(id, kept);
         }
@@ -85,6 +86,17 @@ impl Step<'_> {
             let event = self.event(EventType::TodoUpdated, json!({"todos": todos}));
             self.writes.events.push(event);
             self.state.session.todo = todo;
+        }
+    }
+
+    /// Puts images beside the words of a result. A program reads words only.
+    fn show(&mut self, id: CallId, images: Vec<String>) {
+        let images = images.into_iter().map(|url| Part::ImageUrl {
+            image_url: ImageUrl { url },
+        });
+        let mut messages = self.writes.messages.iter_mut();
+        if let Some(message) = messages.find(|message| message.call_id == Some(id)) {
+            message.content.extend(images);
         }
     }
 
