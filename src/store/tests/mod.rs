@@ -11,6 +11,7 @@ mod jobs;
 mod once;
 mod opening;
 mod owners;
+mod pending;
 mod questions;
 mod schema;
 mod usage;
