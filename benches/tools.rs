@@ -58,6 +58,7 @@ async fn main() {
         variables: Vec::new(),
         files: config.files,
         skills: config.skills,
+        memory_approval: false,
         code: config.code_execution,
         home: "/home/nobody".into(),
         agent_home: "/home/nobody/.hermes".into(),

@@ -230,6 +230,7 @@ pub async fn open_host(config: &Config, around: &Surroundings) -> Result<Host, H
         },
         variables: around.environment.clone(),
         skills: config.skills.clone(),
+        memory_approval: config.memory.write_approval,
         code: config.code_execution.clone(),
         agent_home: home.join(".hermes"),
         home,
@@ -419,7 +420,7 @@ fn settings(config: &Config) -> Settings {
         prices: config.usage.prices.clone(),
         currency: config.usage.currency.clone(),
         store_retry: config.store.retry,
-        memory: config.memory,
+        memory: config.memory.limits,
         ceilings: Ceilings {
             server: config.limits.server.executing_turns,
             tenant: config.limits.tenant.executing_turns,

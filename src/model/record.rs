@@ -24,6 +24,7 @@ use super::job::Job;
 use super::lineage::{Lineage, NewChild};
 use super::memory::Target;
 use super::message::{FinishReason, Message, Part, Role};
+use super::pending::PendingWrite;
 use super::preview::preview;
 use super::problem::Problem;
 use super::question::{Question, QuestionAnswer, QuestionStatus};
@@ -428,12 +429,15 @@ pub struct Writes {
     pub memories: Vec<(Target, Vec<String>)>,
     /// Processes that go on in the background.
     pub processes: Vec<BackgroundRecord>,
+    /// Changes that wait for a person.
+    pub pending: Vec<PendingWrite>,
 }
 
 impl Writes {
     /// What comes after, in the same transaction.
     pub fn append(&mut self, more: Writes) {
         self.events.extend(more.events);
+        self.pending.extend(more.pending);
         self.new_turns.extend(more.new_turns);
         self.turns.extend(more.turns);
         self.edited_turns.extend(more.edited_turns);

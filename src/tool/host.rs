@@ -48,6 +48,8 @@ pub struct HostSettings {
     /// pass on.
     pub variables: Vec<(String, String)>,
     pub skills: config::Skills,
+    /// Whether a person is asked before an agent remembers something.
+    pub memory_approval: bool,
     /// How long programs run, and what they may.
     pub code: config::CodeExecution,
     /// The home of the user the server runs as.
@@ -99,6 +101,7 @@ pub struct Host {
     pub files: config::Files,
     pub code: config::CodeExecution,
     pub skills: config::Skills,
+    pub memory_approval: bool,
     plugin_skills: Mutex<Vec<PluginShelf>>,
     skill_index: Index,
     /// Names of the server's variables that commands see.
@@ -151,6 +154,7 @@ impl Host {
             max_foreground_timeout: terminal.max_foreground_timeout,
             code: settings.code,
             skills: settings.skills,
+            memory_approval: settings.memory_approval,
             plugin_skills: Mutex::default(),
             passed: passthrough.iter().map(|(name, _)| name.clone()).collect(),
             skill_index: Index::default(),
@@ -258,6 +262,11 @@ impl Host {
             plugins: self.plugin_skills(tenant),
             disabled: self.skills.disabled.clone(),
         }
+    }
+
+    /// Whether anything that agents write may wait for a person.
+    pub fn stages_writes(&self) -> bool {
+        self.memory_approval || self.skills.write_approval
     }
 
     /// The tenant's plugins before everybody's.

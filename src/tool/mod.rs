@@ -286,6 +286,8 @@ pub struct ToolWrites {
     /// A change of what is remembered of the user. What comes of it, and the
     /// result, is known under the lock of the memory only.
     pub memory: Option<memory_entries::Change>,
+    /// What waits for a person before it is written; the result says so.
+    pub pending: Option<crate::model::pending::Staged>,
     /// What is to be done with the jobs of the user; the result is known under
     /// their lock only.
     pub jobs: Option<job_actions::Action>,

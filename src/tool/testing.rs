@@ -122,6 +122,7 @@ fn settings(directory: &Path) -> HostSettings {
         variables: Vec::new(),
         files: Config::load(&Sources::default()).unwrap().files,
         skills: Config::load(&Sources::default()).unwrap().skills,
+        memory_approval: false,
         code: Config::load(&Sources::default()).unwrap().code_execution,
         home: "/home/alice".into(),
         agent_home: "/home/alice/.hermes".into(),

@@ -104,6 +104,7 @@ pub(super) async fn at_work(
         budgets: Vec::new(),
         queue_is_empty: false,
         jobs: Vec::new(),
+        waiting_writes: 0,
         memories: Memories::default(),
     })
 }

@@ -41,6 +41,7 @@ mod memory;
 mod migrations;
 mod openapi;
 mod parked;
+mod pending_writes;
 mod policies;
 mod promises;
 mod races;

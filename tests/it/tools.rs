@@ -64,6 +64,7 @@ impl Bench {
             variables: vec![("OPENAI_API_KEY".to_owned(), "not-for-commands".to_owned())],
             files: Config::load(&Sources::default()).unwrap().files,
             skills: Config::load(&Sources::default()).unwrap().skills,
+            memory_approval: false,
             code: Config::load(&Sources::default()).unwrap().code_execution,
             home: "/home/alice".into(),
             agent_home: "/home/alice/.hermes".into(),

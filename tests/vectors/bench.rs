@@ -42,6 +42,7 @@ impl Bench {
             scanner: ScannerSettings::default(),
             variables: Vec::new(),
             skills: config.skills,
+            memory_approval: false,
             code: config.code_execution,
             home: "/home/alice".into(),
             agent_home: "/home/alice/.hermes".into(),

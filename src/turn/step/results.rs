@@ -60,10 +60,16 @@ impl Step<'_> {
         self.close_nested(id, "the program that made it ended");
         self.saw_files(id, &done.writes.files);
         if let Some(change) = done.writes.memory.take() {
-            (done.result, done.failed) = self.remember(&change);
+            (done.result, done.failed) = match self.stages_memory() {
+                true => self.stage(id, change.staged()),
+                false => self.remember(&change),
+            };
         }
         if let Some(action) = done.writes.jobs.take() {
             (done.result, done.failed) = self.schedule(action);
+        }
+        if let Some(staged) = done.writes.pending.take() {
+            (done.result, done.failed) = self.stage(id, staged);
         }
         let (status, kind) = match (done.survived, done.cancelled, done.failed) {
             (true, ..) => (CallStatus::Unknown, EventType::ToolCallUnknown),

@@ -163,6 +163,7 @@ impl Game {
             budgets: Vec::new(),
             queue_is_empty: false,
             jobs: Vec::new(),
+            waiting_writes: 0,
             memories: crate::model::memory::Memories::default(),
         };
         let mut game = Self {
