@@ -68,6 +68,7 @@ pub(super) async fn run_calls(engine: &Engine, owned: &mut Owned, watch: &mut Wa
             }
             asked = programs.next() => {
                 let call = programs.begin(CallId::new(engine.clock()), asked);
+                engine.read_nested(&call, &owned.state.session).await;
                 if owned.commit(engine, Change::Nested(Box::new(call))).await.is_err() {
                     flight.kill().await;
                     return Err(Gone);

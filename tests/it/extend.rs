@@ -5,6 +5,7 @@ mod addresses;
 pub mod artifacts;
 mod hooks;
 mod plugins;
+mod strangers;
 mod tenants;
 
 use std::path::{Path, PathBuf};

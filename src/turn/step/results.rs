@@ -4,9 +4,10 @@ use serde_json::json;
 
 use super::Step;
 use super::edit::told;
+use crate::guard::threat::Risk;
 use crate::model::background::BackgroundRecord;
 use crate::model::call::CallStatus;
-use crate::model::event::EventType;
+use crate::model::event::{EventType, OutputRiskData};
 use crate::model::guardrail::{Action, Signature};
 use crate::model::id::CallId;
 use crate::model::job::JobCeiling;
@@ -74,6 +75,7 @@ impl Step<'_> {
         self.watch_loop(id, status, &mut done.result);
         let artifacts = std::mem::take(&mut done.writes.artifacts);
         self.settle_call(id, status, kind, done.result);
+        self.warn_of(id, done.writes.risk.take());
         for kept in artifacts {
             self.keep_artifact(id, kept);
         }
@@ -85,6 +87,20 @@ impl Step<'_> {
             let event = self.event(EventType::TodoUpdated, json!({"todos": todos}));
             self.writes.events.push(event);
             self.state.session.todo = todo;
+        }
+    }
+
+    /// The result says things that the model is not to follow: clients learn it too.
+    fn warn_of(&mut self, id: CallId, risk: Option<Risk>) {
+        if let (Some(found), Some(call)) = (risk, self.state.call(id)) {
+            let tool = call.name.clone();
+            let data = json!(OutputRiskData {
+                tool_call_id: id,
+                tool,
+                found
+            });
+            let event = self.event(EventType::ToolOutputRisk, data);
+            self.writes.events.push(event);
         }
     }
 
