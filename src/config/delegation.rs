@@ -15,6 +15,10 @@ pub struct Delegation {
     pub max_iterations: u32,
     pub child_timeout: Option<Duration>,
     pub model: Option<String>,
+    /// Characters of a child's report that its parent's model is shown.
+    pub max_summary_chars: usize,
+    /// What children would ask is allowed without asking.
+    pub subagent_auto_approve: bool,
 }
 
 impl Delegation {
@@ -29,6 +33,8 @@ impl Delegation {
                 .filter(|timeout| !timeout.is_zero())
                 .map(|timeout| timeout.max(Duration::from_secs(30))),
             model: section.optional_text("model"),
+            max_summary_chars: section.number("max_summary_chars", 24_000, 2_000..=1_000_000),
+            subagent_auto_approve: section.flag("subagent_auto_approve", false),
         }
     }
 }

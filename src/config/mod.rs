@@ -10,6 +10,7 @@ mod approvals;
 mod auth;
 mod check;
 mod code_execution;
+mod cron;
 mod delegation;
 mod error;
 mod files;
@@ -45,6 +46,7 @@ pub use agent::Agent;
 pub use approvals::{Approvals, CronMode, Mode, OnAsk, OnExpiry, Recovery};
 pub use auth::{Auth, Jwt};
 pub use code_execution::{CodeExecution, CodeMode};
+pub use cron::Cron;
 pub use delegation::Delegation;
 pub use error::{ConfigError, Problem};
 pub use files::Files;
@@ -83,6 +85,7 @@ pub struct Config {
     pub agent: Agent,
     pub approvals: Approvals,
     pub delegation: Delegation,
+    pub cron: Cron,
     /// Commands that nobody is asked about: rule names, literal text or globs.
     pub command_allowlist: Vec<String>,
     pub security: Security,
@@ -139,6 +142,7 @@ impl Config {
             command_allowlist: root.texts("command_allowlist"),
             security: root.section("security", Security::read),
             delegation: root.section("delegation", Delegation::read),
+            cron: root.section("cron", Cron::read),
             limits: root.section("limits", Limits::read),
             usage: root.section("usage", Usage::read),
             budgets: root.section("budgets", spending::read_budgets),

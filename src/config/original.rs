@@ -6,7 +6,7 @@
 #[rustfmt::skip]
 pub(super) const TOP_LEVEL: &[&str] = &[
     "_config_version", "attachments", "auxiliary", "bedrock", "browser", "checkpoints", "cloud",
-    "compression", "context", "credential_pool_strategies", "cron", "curator", "custom_providers", "dashboard",
+    "compression", "context", "credential_pool_strategies", "curator", "custom_providers", "dashboard",
     "database", "debug", "discord", "display", "email", "fallback_model", "fallback_providers",
     "feishu", "gateway", "goals", "group_sessions_per_user", "homeassistant", "honcho",
     "hooks_auto_accept", "human_delay", "image_gen", "kanban", "known_plugin_toolsets", "logging", "lsp",
@@ -38,9 +38,10 @@ pub(super) const AGENT: &[&str] = &[
 
 #[rustfmt::skip]
 pub(super) const DELEGATION: &[&str] = &[
-    "api_key", "api_mode", "base_url", "inherit_mcp_toolsets", "max_summary_chars", "provider", "reasoning_effort",
-    "subagent_auto_approve",
+    "api_key", "api_mode", "base_url", "inherit_mcp_toolsets", "provider", "reasoning_effort",
 ];
+
+pub(super) const CRON: &[&str] = &["max_parallel_jobs", "provider", "wrap_response"];
 
 pub(super) const APPROVALS: &[&str] = &["destructive_slash_confirm", "gateway_timeout", "mcp_reload_confirm"];
 
@@ -57,13 +58,10 @@ pub(super) const MEMORY: &[&str] = &[
 pub(super) const SKILLS: &[&str] = &[
     "config",
     "creation_nudge_interval",
-    "disabled",
-    "guard_agent_created",
     "inline_shell",
     "inline_shell_timeout",
     "platform_disabled",
     "template_vars",
-    "write_approval",
 ];
 
 #[rustfmt::skip]

@@ -12,6 +12,19 @@ pub enum SkillOrigin {
     Tenant,
     /// The server's, read only.
     System,
+    /// A plugin's, read only.
+    Plugin,
+}
+
+/// Whether agents are shown a skill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SkillState {
+    Available,
+    /// The operator turned it off.
+    Disabled,
+    /// It is for other platforms than the server's.
+    Unsupported,
 }
 
 /// A skill in a list.
@@ -20,10 +33,13 @@ pub struct SkillEntry {
     pub name: String,
     pub description: String,
     pub category: Option<String>,
-    /// `category/name`, or the name alone: what it is asked for by.
+    /// `category/name`, `plugin:name`, or the name alone: what it is asked for by.
     pub path: String,
     pub origin: SkillOrigin,
     pub tags: Vec<String>,
+    pub state: SkillState,
+    /// Nobody deletes it before it is unpinned.
+    pub pinned: bool,
 }
 
 /// A skill with its text.

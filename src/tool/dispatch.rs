@@ -25,8 +25,28 @@ use crate::model::id::{CallId, SessionId, TenantId};
 /// Beneath the session's temporary directory.
 const DIRECTORY: &str = "hermes-results";
 
-/// Runs the call and brings its result under the budget.
-pub async fn run(tool: Arc<Entry>, call: Call, budget: Budget, after: Option<After>) -> Done {
+/// Who reads a result, and so how long it may be.
+#[derive(Clone, Copy, Debug)]
+pub enum Reader {
+    Model(Budget),
+    /// A program that made the call: what it does not print nobody else sees.
+    Program,
+}
+
+/// The most that a program reads of one result; its requests have the same bound.
+const PROGRAM_BYTES: usize = 16 << 20;
+
+impl Reader {
+    fn is_too_long(&self, tool: &Entry, result: &str) -> bool {
+        match self {
+            Self::Model(budget) => budget.threshold(tool.result_limit()) < result.chars().count(),
+            Self::Program => PROGRAM_BYTES < result.len(),
+        }
+    }
+}
+
+/// Runs the call and brings its result under the bound of its reader.
+pub async fn run(tool: Arc<Entry>, call: Call, reader: Reader, after: Option<After>) -> Done {
     let shelf = Shelf {
         host: Arc::clone(&call.host),
         tenant: call.tenant_id,
@@ -45,12 +65,12 @@ pub async fn run(tool: Arc<Entry>, call: Call, budget: Budget, after: Option<Aft
             ..Done::failure(error_text::envelope(&error_text::sanitise(&text)))
         };
     };
-    finish(&tool, done, (&shelf, &budget), after).await
+    finish(&tool, done, (&shelf, &reader), after).await
 }
 
 /// From what the tool gave back to what the model is shown: secrets masked, the
 /// words of strangers marked, and no longer than it may be.
-async fn finish(tool: &Entry, mut done: Done, (shelf, budget): (&Shelf, &Budget), after: Option<After>) -> Done {
+async fn finish(tool: &Entry, mut done: Done, (shelf, reader): (&Shelf, &Reader), after: Option<After>) -> Done {
     done.result = shelf.host.known().mask(&done.result);
     // What is part of the binary knows what of its results is text of a file, of
     // a terminal or its own, and masks it so; what went wrong may quote what it
@@ -65,7 +85,7 @@ async fn finish(tool: &Entry, mut done: Done, (shelf, budget): (&Shelf, &Budget)
     }
     // Before it is shortened: what is stored whole can be read as well.
     let risk = tool.is_untrusted().then(|| scanned(&done.result)).flatten();
-    if budget.threshold(tool.result_limit()) < done.result.chars().count() {
+    if reader.is_too_long(tool, &done.result) {
         let (shown, kept) = shelf.shorten(&done.result).await;
         done.result = shown;
         done.writes.artifacts.push(kept);
@@ -121,6 +141,24 @@ pub async fn store(host: &Arc<Host>, tenant: TenantId, session: SessionId, call:
     // That it could not be stored is logged; the artifact has it.
     shelf.put(text).await;
     Kept::result(shelf.name(), text.to_owned())
+}
+
+/// Stores a text whole beside the results of calls, under a name of its own; the
+/// path where the model can read it, if it could be written.
+pub async fn shelve(
+    host: &Host,
+    (tenant, session): (TenantId, SessionId),
+    name: String,
+    text: String,
+) -> (Kept, Option<PathBuf>) {
+    let path = results_directory(host, tenant, session).join(&name);
+    let written = async {
+        let workspace = host.workspace(tenant, session).await.ok()?;
+        let written = workspace.write_atomic(&path, text.clone().into_bytes(), Parents::Create);
+        written.await.ok()
+    };
+    let is_written = written.await.is_some();
+    (Kept::result(name, text), is_written.then_some(path))
 }
 
 /// Where the results of one call can be stored.
@@ -233,9 +271,8 @@ mod tests {
 
     async fn echo(bench: &Bench, result: &str) -> String {
         let call = bench.call(json!({"result": result}));
-        run(Entry::built_in(&Echo).unwrap(), call, Budget::default(), None)
-            .await
-            .result
+        let reader = Reader::Model(Budget::default());
+        run(Entry::built_in(&Echo).unwrap(), call, reader, None).await.result
     }
 
     fn stored(shown: &str) -> String {
@@ -283,7 +320,7 @@ mod tests {
         let done = run(
             Entry::built_in(&Echo).unwrap(),
             bench.call(json!({})),
-            Budget::default(),
+            Reader::Model(Budget::default()),
             None,
         )
         .await;

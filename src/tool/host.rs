@@ -4,11 +4,12 @@
 //! Where a session's workspace lies follows from its ids alone, so a decision
 //! can name it without touching the disk; it is made when a tool first needs it.
 
+use std::collections::BTreeSet;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::config;
@@ -23,6 +24,7 @@ use crate::guard::redact::Known;
 use crate::guard::standing::{ContainerGuard, DenyList, Standing, under};
 use crate::guard::{Backend, Finding, Judgement, Setting};
 use crate::model::id::{SessionId, TenantId};
+use crate::model::skill::SkillOrigin;
 use crate::tool::processes::Processes;
 use crate::tool::readings::Readings;
 use crate::tool::skill::index::Index;
@@ -48,8 +50,7 @@ pub struct HostSettings {
     /// The server's variables, of which commands see those that the settings
     /// pass on.
     pub variables: Vec<(String, String)>,
-    /// Directories of skills that every tenant sees.
-    pub skills: Vec<PathBuf>,
+    pub skills: config::Skills,
     /// How long programs run, and what they may.
     pub code: config::CodeExecution,
     /// The home of the user the server runs as.
@@ -75,6 +76,15 @@ pub enum HostError {
     },
 }
 
+/// A plugin's folder of skills.
+#[derive(Clone, Debug)]
+pub struct PluginShelf {
+    /// Whose plugin it is; everybody's when absent.
+    pub tenant: Option<TenantId>,
+    pub plugin: String,
+    pub directory: PathBuf,
+}
+
 /// Shared by every call.
 #[derive(Debug)]
 pub struct Host {
@@ -92,8 +102,11 @@ pub struct Host {
     /// How much of a file is shown.
     pub files: config::Files,
     pub code: config::CodeExecution,
-    shared_skills: Vec<PathBuf>,
+    pub skills: config::Skills,
+    plugin_skills: Mutex<Vec<PluginShelf>>,
     skill_index: Index,
+    /// Names of the server's variables that commands see.
+    passed: BTreeSet<String>,
     /// When there are any, file tools write nowhere else.
     write_roots: Vec<PathBuf>,
     pub timeout: Duration,
@@ -109,6 +122,8 @@ impl Host {
         let data_dir = data_dir(&settings.data_dir)?;
         let writable = roots("terminal.writable_paths", &terminal.writable_paths)?;
         let readable = roots("terminal.readable_paths", &terminal.readable_paths)?;
+        let names = [terminal.env_passthrough.clone(), wanted_by_skills(&settings.skills)].concat();
+        let passthrough = passed_on(&settings.variables, &names);
         let local = Local::open(LocalSettings {
             exec_program: settings.exec_program.clone(),
             data_dir: data_dir.clone(),
@@ -121,7 +136,7 @@ impl Host {
             network: terminal.network,
             writable: writable.clone(),
             readable: readable.clone(),
-            passthrough: passed_on(&settings.variables, &terminal.env_passthrough),
+            passthrough: passthrough.clone(),
             limits: Limits::default(),
         });
         Ok(Self {
@@ -140,7 +155,9 @@ impl Host {
             timeout: terminal.timeout,
             max_foreground_timeout: terminal.max_foreground_timeout,
             code: settings.code,
-            shared_skills: settings.skills,
+            skills: settings.skills,
+            plugin_skills: Mutex::default(),
+            passed: passthrough.iter().map(|(name, _)| name.clone()).collect(),
             skill_index: Index::default(),
             home: settings.home,
             agent_home: settings.agent_home,
@@ -252,8 +269,38 @@ impl Host {
     pub fn skills(&self, tenant: TenantId) -> Library {
         Library {
             own: self.data_dir.join("skills").join(tenant.to_string()),
-            system: self.shared_skills.clone(),
+            system: self.skills.external_dirs.clone(),
+            plugins: self.plugin_skills(tenant),
+            disabled: self.skills.disabled.clone(),
         }
+    }
+
+    /// The tenant's plugins before everybody's.
+    fn plugin_skills(&self, tenant: TenantId) -> Vec<(String, PathBuf)> {
+        let all = self.plugin_skills.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = |whose: Option<TenantId>| all.iter().filter(move |shelf| shelf.tenant == whose);
+        let shelves = of(Some(tenant)).chain(of(None));
+        shelves
+            .map(|shelf| (shelf.plugin.clone(), shelf.directory.clone()))
+            .collect()
+    }
+
+    /// Plugins were loaded: these bring skills.
+    pub fn set_plugin_skills(&self, shelves: Vec<PluginShelf>) {
+        *self.plugin_skills.lock().unwrap_or_else(PoisonError::into_inner) = shelves;
+        self.skill_index.forget_all();
+    }
+
+    /// Whether commands see this variable of the server's.
+    pub fn passes(&self, variable: &str) -> bool {
+        self.passed.contains(variable)
+    }
+
+    /// A file of credentials that the operator put there for the tenant, by its
+    /// name; text of at most 64 KiB.
+    pub fn credential(&self, tenant: TenantId, name: &str) -> io::Result<String> {
+        let root = self.data_dir.join("credentials").join(tenant.to_string());
+        beneath::read_text(&root, name, 64 << 10)
     }
 
     /// What a prompt says of them.
@@ -331,6 +378,28 @@ const OWN_CREDENTIALS: &[&str] = &[
     "API_SERVER_KEY",
     "PGPASSWORD",
 ];
+
+/// What the sandbox sets itself, so that no skill brings the server's in its place.
+const OF_THE_SANDBOX: [&str; 9] = [
+    "PATH", "HOME", "TMPDIR", "PWD", "USER", "LOGNAME", "SHELL", "LANG", "TERM",
+];
+
+/// The variables that skills of the operator's want. A tenant's own skill says
+/// nothing about what the server gives away.
+fn wanted_by_skills(skills: &config::Skills) -> Vec<String> {
+    let library = Library {
+        system: skills.external_dirs.clone(),
+        disabled: skills.disabled.clone(),
+        ..Library::default()
+    };
+    let listed = library.list().unwrap_or_default();
+    let listed = listed
+        .iter()
+        .filter(|skill| skill.is_available() && skill.origin == SkillOrigin::System);
+    let wanted = listed.flat_map(|skill| &skill.document.variables);
+    let names = wanted.map(|variable| variable.name.clone());
+    names.filter(|name| !OF_THE_SANDBOX.contains(&name.as_str())).collect()
+}
 
 fn passed_on(variables: &[(String, String)], names: &[String]) -> Vec<(String, String)> {
     let is_own = |name: &str| name.starts_with("HERMES_") || OWN_CREDENTIALS.contains(&name);

@@ -61,7 +61,7 @@ use crate::model::call::{Effect, Execution, Footprint};
 use crate::model::id::{CallId, SessionId, TenantId};
 use crate::store::Scope;
 
-pub use host::{Host, HostError, HostSettings};
+pub use host::{Host, HostError, HostSettings, PluginShelf};
 
 use budget::ResultLimit;
 use park::Park;
@@ -229,6 +229,9 @@ pub struct Call {
     /// For a tool that calls others; a call from inside one has none.
     pub nest: Option<nested::Nest>,
     pub cancel: CancellationToken,
+    /// How long a command may take, whatever the arguments say; of the script of a
+    /// job.
+    pub time: Option<std::time::Duration>,
     pub clock: Clock,
     pub host: Arc<Host>,
 }

@@ -88,6 +88,7 @@ impl Bench {
             pen,
             nest: None,
             cancel: CancellationToken::new(),
+            time: None,
             clock: self.clock.clone(),
             host: Arc::clone(&self.host),
         }
@@ -122,7 +123,7 @@ fn settings(directory: &Path) -> HostSettings {
         terminal: Config::load(&Sources::default()).unwrap().terminal,
         variables: Vec::new(),
         files: Config::load(&Sources::default()).unwrap().files,
-        skills: Vec::new(),
+        skills: Config::load(&Sources::default()).unwrap().skills,
         code: Config::load(&Sources::default()).unwrap().code_execution,
         home: "/home/alice".into(),
         agent_home: "/home/alice/.hermes".into(),

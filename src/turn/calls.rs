@@ -10,16 +10,19 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::engine::Engine;
-use super::hooked;
 use super::nested::Programs;
 use super::owner::{Change, Gone, Owned, cancel_outcome};
 use super::run::{KILL_PATIENCE, TOGETHER, ending, timed_out};
+use super::scripted;
+use super::state::State;
 use super::watch::{Signal, Watch};
 use super::world::standing;
+use super::{consult, hooked};
 use crate::base::Timestamp;
 use crate::model::call::CallStatus;
 use crate::model::id::CallId;
-use crate::tool::{Call, Done, dispatch, error_text};
+use crate::tool::dispatch::{self, Reader};
+use crate::tool::{Call, Done, error_text};
 
 /// Calls that run together must be done by then (Hermes: 420 s).
 const BATCH: Duration = Duration::from_secs(420);
@@ -45,7 +48,7 @@ pub(super) async fn run_calls(engine: &Engine, owned: &mut Owned, watch: &mut Wa
     let (mut flight, mut programs) = (InFlight::default(), Programs::default());
     loop {
         programs.tell(&owned.state);
-        watch.asks(programs.asks());
+        watch.asks(programs.asks() || runs_script(engine, owned));
         flight.start_marked(engine, owned, &programs);
         if flight.is_empty() {
             return Ok(());
@@ -66,8 +69,8 @@ pub(super) async fn run_calls(engine: &Engine, owned: &mut Owned, watch: &mut Wa
                     return Ok(());
                 }
             }
-            asked = programs.next() => {
-                let call = programs.begin(CallId::new(engine.clock()), asked);
+            wanted = programs.next(|asked| consult::consult(engine, owned, asked)) => {
+                let call = programs.begin(wanted);
                 engine.read_nested(&call, &owned.state.session).await;
                 if owned.commit(engine, Change::Nested(Box::new(call))).await.is_err() {
                     flight.kill().await;
@@ -101,6 +104,13 @@ pub(super) async fn run_calls(engine: &Engine, owned: &mut Owned, watch: &mut Wa
             return Ok(());
         }
     }
+}
+
+/// The script of a job has a limit of its own and may be silent meanwhile.
+fn runs_script(engine: &Engine, owned: &Owned) -> bool {
+    let State { turn, calls, .. } = &owned.state;
+    let mut running = calls.iter().filter(|call| call.status == CallStatus::Running);
+    running.any(|call| scripted::time(engine, turn, call).is_some())
 }
 
 /// Ends when calls that run together have taken too long.
@@ -174,16 +184,19 @@ impl InFlight {
                 },
                 records: Some(owned.scope.clone().of_user(owned.state.session.user_id.clone())),
                 tools: scene.tools.clone(),
+                time: scripted::time(engine, &owned.state.turn, record),
                 pen: owned.drafts.pen(),
-                // Hooks are asked about the model's calls only. Where one may refuse
-                // or change calls, programs make none, or they would go around it.
-                nest: (!is_nested && !engine.hooks().ask_before()).then(|| programs.nest(scene.tools.offered())),
+                nest: (!is_nested).then(|| programs.nest(scene.tools.offered())),
                 cancel: programs.cancel_of(id).unwrap_or_else(|| self.cancel.child_token()),
                 clock: engine.clock().clone(),
                 host: engine.host().clone(),
             };
             let after = hooked::after(engine, owned, record);
-            let running = dispatch::run(tool.clone(), call, engine.budget(), after);
+            let reader = match is_nested {
+                true => Reader::Program,
+                false => Reader::Model(engine.budget()),
+            };
+            let running = dispatch::run(tool.clone(), call, reader, after);
             let task = self.tasks.spawn(async move { (id, running.await) });
             self.by_task.insert(task.id(), id);
         }

@@ -20,6 +20,10 @@ pub struct Delegation {
     pub timeout: Option<Duration>,
     /// The model of children; the parent's where nothing is said.
     pub model: Option<String>,
+    /// Characters of a child's report that its parent's model is shown.
+    pub max_summary_chars: usize,
+    /// What children would ask is allowed without asking.
+    pub auto_approve: bool,
 }
 
 /// What no child gets: nobody answers it, what it remembers would be its own,
@@ -86,6 +90,8 @@ mod tests {
             max_steps: 50,
             timeout: None,
             model: None,
+            max_summary_chars: 24_000,
+            auto_approve: false,
         }
     }
 

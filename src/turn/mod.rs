@@ -9,6 +9,7 @@ pub mod admission;
 mod budgets;
 mod calls;
 mod commit;
+mod consult;
 mod context;
 pub mod delegation;
 pub mod engine;

@@ -4,6 +4,8 @@
 //! other: the text of a shell script is the command, so that the guard reads what
 //! runs.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 use serde_json::json;
 
@@ -11,7 +13,7 @@ use super::engine::Engine;
 use super::owner::Owned;
 use crate::environment::Parents;
 use crate::model::message::text_of;
-use crate::model::record::{LastAnswer, MessageRecord};
+use crate::model::record::{CallRecord, LastAnswer, MessageRecord, TurnRecord};
 use crate::model::turn::RunScript;
 use crate::provider::{Answer, Call, Finish};
 use crate::store::StoreError;
@@ -19,8 +21,14 @@ use crate::store::StoreError;
 /// Above this the guard would not read it to the end.
 const MAX_SCRIPT_BYTES: u64 = 64 * 1024;
 
-/// The longest that a command in the foreground may take.
-const TIMEOUT_SECONDS: u32 = 600;
+/// What the call of a script is named by.
+const CALL: &str = "script";
+
+/// How long a call may take because it is a script.
+pub(super) fn time(engine: &Engine, turn: &TurnRecord, call: &CallRecord) -> Option<Duration> {
+    let is_script = turn.options.script.is_some() && call.nested.is_none() && call.provider_id == CALL;
+    is_script.then_some(engine.settings().job_script_timeout)
+}
 
 /// The answer of this step, where no model has to be asked for it.
 pub(super) async fn answer(engine: &Engine, owned: &Owned) -> Option<Result<Answer, StoreError>> {
@@ -37,9 +45,9 @@ async fn call(engine: &Engine, owned: &Owned, script: &RunScript) -> Answer {
     match command(engine, owned, script).await {
         Ok(command) => Answer {
             calls: vec![Call {
-                id: "script".to_owned(),
+                id: CALL.to_owned(),
                 name: "terminal".to_owned(),
-                arguments: json!({"command": command, "timeout": TIMEOUT_SECONDS}).to_string(),
+                arguments: json!({"command": command}).to_string(),
             }],
             finish: Finish::ToolCalls,
             ..words(String::new())

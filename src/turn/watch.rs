@@ -70,7 +70,10 @@ impl Watch {
             },
             clock: engine.clock().clone(),
             deadline: deadline(engine, state),
-            inactivity: engine.settings().inactivity,
+            inactivity: match state.turn.options.is_run_of_job() {
+                true => engine.settings().job_inactivity,
+                false => engine.settings().inactivity,
+            },
             moved: engine.hub().read(session),
             asking: false,
             stopping: owned.stopping.clone(),
@@ -175,10 +178,12 @@ impl Look {
 
 /// When the turn has run as long as it may; parked time does not count.
 fn deadline(engine: &Engine, state: &State) -> Timestamp {
-    let own = state.turn.options.limits.timeout_seconds.map(Duration::from_secs);
-    let limit = own.map_or(engine.settings().max_duration, |own| {
-        own.min(engine.settings().max_duration)
-    });
+    let options = &state.turn.options;
+    let own = options.limits.timeout_seconds.map(Duration::from_secs);
+    let settings = engine.settings();
+    let script = options.script.as_ref().map(|_| settings.job_script_timeout);
+    let most = settings.max_duration.saturating_add(script.unwrap_or_default());
+    let limit = own.map_or(most, |own| own.min(most));
     let since = state.turn.active_since.unwrap_or_else(|| engine.clock().now());
     let ran = Duration::from_millis(state.turn.active_ms.unsigned_abs());
     since.after(limit.saturating_sub(ran))

@@ -2,6 +2,8 @@
 //! the log, are judged and stored like the model's own, and are over when the
 //! program is.
 
+mod inside;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! Jobs, as a client meets them, on both databases.
 
+mod bounds;
+
 use std::time::Duration;
 
 use hermes_server::base::Timestamp;

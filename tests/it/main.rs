@@ -33,6 +33,7 @@ mod files;
 mod floors;
 mod harness;
 mod http;
+mod image;
 mod isolation;
 mod jobs;
 mod known_secrets;

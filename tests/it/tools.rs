@@ -43,6 +43,11 @@ struct Bench {
     seen: RefCell<String>,
 }
 
+/// Results that a model reads.
+fn model(budget: Budget) -> dispatch::Reader {
+    dispatch::Reader::Model(budget)
+}
+
 impl Bench {
     async fn new() -> Self {
         let clock = Clock::system();
@@ -60,7 +65,7 @@ impl Bench {
             terminal: Config::load(&Sources::default()).unwrap().terminal,
             variables: vec![("OPENAI_API_KEY".to_owned(), "not-for-commands".to_owned())],
             files: Config::load(&Sources::default()).unwrap().files,
-            skills: Vec::new(),
+            skills: Config::load(&Sources::default()).unwrap().skills,
             code: Config::load(&Sources::default()).unwrap().code_execution,
             home: "/home/alice".into(),
             agent_home: "/home/alice/.hermes".into(),
@@ -104,6 +109,7 @@ impl Bench {
             pen: self.writer.pen(),
             nest: None,
             cancel: CancellationToken::new(),
+            time: None,
             clock: self.clock.clone(),
             host: Arc::clone(&self.host),
         }
@@ -114,7 +120,7 @@ impl Bench {
     }
 
     async fn run(&self, tool: &str, arguments: Value) -> Done {
-        let done = dispatch::run(self.tool(tool), self.call(arguments), Budget::default(), None).await;
+        let done = dispatch::run(self.tool(tool), self.call(arguments), model(Budget::default()), None).await;
         if let Some(seen) = file_views::after_call(&self.seen_files(), tool, &done.writes.files) {
             self.seen.replace(seen);
         }
@@ -306,7 +312,7 @@ async fn a_cancelled_command_returns_what_it_printed() {
     let bench = Bench::new().await;
     let call = bench.call(json!({"command": "echo begun; sleep 60"}));
     let cancel = call.cancel.clone();
-    let running = dispatch::run(bench.tool("terminal"), call, Budget::default(), None);
+    let running = dispatch::run(bench.tool("terminal"), call, model(Budget::default()), None);
     let stop = async {
         let mut viewer = bench.hub.read(bench.session);
         while !bench.streamed().contains("begun") {
@@ -397,7 +403,7 @@ async fn a_result_too_long_for_the_model_can_be_read_in_parts() {
     let done = dispatch::run(
         bench.tool("terminal"),
         bench.call(json!({"command": "seq 1 8000"})),
-        Budget::for_window(16_000),
+        model(Budget::for_window(16_000)),
         None,
     );
     let result = read(&done.await);

@@ -42,7 +42,7 @@ impl Bench {
             container_guard: ContainerGuard::Skip,
             scanner: ScannerSettings::default(),
             variables: Vec::new(),
-            skills: Vec::new(),
+            skills: config.skills,
             code: config.code_execution,
             home: "/home/alice".into(),
             agent_home: "/home/alice/.hermes".into(),
@@ -87,6 +87,7 @@ impl Bench {
             pen,
             nest: None,
             cancel: CancellationToken::new(),
+            time: None,
             clock: self.clock.clone(),
             host: Arc::clone(&self.host),
         };

@@ -1,5 +1,5 @@
 //! Skills over HTTP: the tenant's own are read and written, the server's are read.
-//! A name may be `category%2Fname`. Which name may lead where is checked in
+//! A name may be `category%2Fname` or `plugin:name`. Which name may lead where is checked in
 //! `tool::skill`; a condition is checked under the lock of the change.
 
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use crate::model::principal::Scope;
 use crate::model::problem::ProblemCode;
 use crate::model::skill::{Skill, SkillEntry, SkillFile, SkillOrigin, SkillText};
 use crate::model::version::{Part, Version};
-use crate::tool::skill::change::{Alone, Change, Refusal};
+use crate::tool::skill::change::{Alone, Change, Consent, Refusal};
 use crate::tool::skill::library::{self, Found, Library};
 use crate::tool::skill::name;
 
@@ -32,7 +32,13 @@ pub(super) fn routes() -> Surface {
     Surface::new()
         .routes(routes!(list_skills))
         .routes(routes!(get_skill, put_skill, delete_skill))
+        .routes(routes!(pin_skill, unpin_skill))
         .routes(deep(routes!(get_skill_file, put_skill_file, delete_skill_file)))
+}
+
+/// Those that clients of other surfaces use as well.
+pub(in crate::api) fn shared_routes() -> Surface {
+    Surface::new().routes(routes!(list_skills))
 }
 
 /// A skill as the path names it, and one of its files.
@@ -60,7 +66,8 @@ impl FromRequestParts<ApiState> for InSkills {
     }
 }
 
-/// List the skills that a tenant's agents see, by category and name.
+/// List a tenant's skills and those of the server and its plugins, by category and
+/// name. Agents see those whose `state` is `available`.
 #[utoipa::path(get, path = "/v1/skills", tag = "skills",
     responses((status = 200, description = "All skills.", body = Listing<SkillEntry>)))]
 pub(super) async fn list_skills(
@@ -117,13 +124,16 @@ pub(super) async fn put_skill(
             before.as_ref().map(library::Skill::shown).transpose()?.as_ref(),
         )?;
         let made = match before.filter(|skill| skill.origin == SkillOrigin::Tenant) {
-            Some(own) => (alone.make(&own.path(), &Change::Edit { content })?, StatusCode::OK),
+            Some(own) => (
+                alone.make(&own.path(), &Change::Edit { content }, Consent::Nobody)?,
+                StatusCode::OK,
+            ),
             None => {
                 let new = Change::Create {
                     category: None,
                     content,
                 };
-                (alone.make(&at.skill, &new)?, StatusCode::CREATED)
+                (alone.make(&at.skill, &new, Consent::Nobody)?, StatusCode::CREATED)
             }
         };
         let (made, status) = made;
@@ -151,10 +161,42 @@ pub(super) async fn delete_skill(
     let deleted = changed(&state, &caller, move |library| {
         let alone = Alone::with(library)?;
         permitted(&condition, Some(&found(library, &at.skill)?.shown()?))?;
-        alone.make(&at.skill, &Change::Delete { absorbed_into: None })?;
+        alone.make(&at.skill, &Change::Delete { absorbed_into: None }, Consent::Nobody)?;
         Ok(())
     });
     deleted.await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Keep one of the tenant's skills from being deleted, by agents and people.
+#[utoipa::path(put, path = "/v1/skills/{name}/pin", tag = "skills",
+    params(("name" = String, Path, description = "`name`, or `category%2Fname`.")),
+    responses((status = 204, description = "It is pinned.")))]
+pub(super) async fn pin_skill(
+    State(state): State<ApiState>,
+    caller: Caller,
+    at: InSkills,
+) -> Result<StatusCode, Failure> {
+    pinned(&state, &caller, at, true).await
+}
+
+/// Let a skill be deleted again.
+#[utoipa::path(delete, path = "/v1/skills/{name}/pin", tag = "skills",
+    params(("name" = String, Path, description = "`name`, or `category%2Fname`.")),
+    responses((status = 204, description = "It is not pinned.")))]
+pub(super) async fn unpin_skill(
+    State(state): State<ApiState>,
+    caller: Caller,
+    at: InSkills,
+) -> Result<StatusCode, Failure> {
+    pinned(&state, &caller, at, false).await
+}
+
+async fn pinned(state: &ApiState, caller: &Caller, at: InSkills, pinned: bool) -> Result<StatusCode, Failure> {
+    caller.require(Scope::SessionsWrite)?;
+    state.takes_work()?;
+    let pin = move |library: &Library| Ok(Alone::with(library)?.pin(&at.skill, pinned)?);
+    changed(state, caller, pin).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -235,7 +277,7 @@ pub(super) async fn put_skill_file(
             file: file.path.clone(),
             content,
         };
-        alone.make(&at.skill, &write)?;
+        alone.make(&at.skill, &write, Consent::Nobody)?;
         Ok((status, tag, file))
     });
     let (status, tag, file) = written.await?;
@@ -264,7 +306,7 @@ pub(super) async fn delete_skill_file(
         let before = library::support_file(&found(library, &at.skill)?.folder, &path);
         permitted(&condition, Some(&before.map_err(|_| Failure::not_found("file"))?))?;
         let file = path.to_string_lossy().into_owned();
-        alone.make(&at.skill, &Change::RemoveFile { file })?;
+        alone.make(&at.skill, &Change::RemoveFile { file }, Consent::Nobody)?;
         Ok(())
     });
     deleted.await?;
@@ -285,8 +327,8 @@ fn permitted(condition: &Precondition, now: Option<&impl serde::Serialize>) -> R
 }
 
 fn there(library: &Library, asked: &str) -> Result<Option<library::Skill>, Failure> {
-    let (category, name) = name::asked(asked).map_err(|_| Failure::not_found("skill"))?;
-    match library.find(category, name)? {
+    let (shelf, name) = name::asked(asked).map_err(|_| Failure::not_found("skill"))?;
+    match library.find(shelf, name)? {
         Found::One(skill) => Ok(Some(*skill)),
         Found::Several(paths) => Err(Refusal::Several(paths).into()),
         Found::None => Ok(None),
@@ -340,7 +382,7 @@ impl From<Refusal> for Failure {
             }
             Refusal::Missing(_) => Self::not_found("skill"),
             Refusal::NoFile(..) => Self::not_found("file"),
-            Refusal::NotOurs(_) => Self::new(ProblemCode::Forbidden, detail),
+            Refusal::NotOurs(_) | Refusal::Pinned(_) => Self::new(ProblemCode::Forbidden, detail),
             Refusal::Malformed(_) | Refusal::Dangerous(_) | Refusal::NoMatch(_) => Self::field("/content", detail),
             Refusal::Large => Self::new(ProblemCode::PayloadTooLarge, detail),
             Refusal::Full => Self::field("path", detail),

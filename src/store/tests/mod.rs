@@ -14,6 +14,7 @@ mod owners;
 mod questions;
 mod schema;
 mod usage;
+mod values;
 mod walls;
 
 use super::testing::{Bench, on_both, on_both_probed, on_postgres};

@@ -3,7 +3,8 @@
 //! of what it brought before, in one step.
 //!
 //! `<directory>/<name>/plugin.yaml` is for everybody,
-//! `<directory>/tenants/<tenant id>/<name>/plugin.yaml` for one tenant.
+//! `<directory>/tenants/<tenant id>/<name>/plugin.yaml` for one tenant. Skills in a
+//! folder `skills` beside it come with it.
 
 mod declared;
 mod manifest;
@@ -15,10 +16,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::Host;
 use super::budget::ResultLimit;
 use super::registry::live::{Bundle, Live, Reach};
 use super::registry::{Entry, LeftOut, Registration};
+use super::{Host, PluginShelf};
 use crate::fetch::Documents;
 use crate::model::id::TenantId;
 
@@ -120,8 +121,22 @@ impl Plugins {
             let left_out = live.set_all(reach, changes);
             tell(&mut views, reach, &left_out);
         }
+        host.set_plugin_skills(views.iter().filter_map(|view| self.shelf(view)).collect());
         *self.views.lock().unwrap_or_else(PoisonError::into_inner) = views.clone();
         views
+    }
+
+    /// The skills that a plugin brings, in `skills/` of its folder.
+    fn shelf(&self, view: &PluginView) -> Option<PluginShelf> {
+        let whose = match view.tenant_id {
+            None => self.directory.clone(),
+            Some(tenant) => self.directory.join(TENANTS).join(tenant.to_string()),
+        };
+        (view.status == PluginStatus::Loaded).then(|| PluginShelf {
+            tenant: view.tenant_id,
+            plugin: view.name.clone(),
+            directory: whose.join(&view.name).join("skills"),
+        })
     }
 
     fn read(&self, host: &Arc<Host>) -> (Vec<PluginView>, Found) {

@@ -14,8 +14,10 @@ use super::request::Sort;
 use super::shown;
 use crate::base::fold::fold;
 use crate::model::id::SessionId;
+use crate::model::job::JOB_ID;
 use crate::model::message::Role;
 use crate::model::search::{Query, Rank, SearchHit, SearchHitKind};
+use crate::model::session::Session;
 use crate::store::recall::{Said, Span};
 use crate::store::{Rows, StoreError};
 
@@ -38,7 +40,7 @@ pub(super) async fn discover(rows: &mut Rows<'_>, here: SessionId, wanted: Wante
     let own = rows.first_of_line(here).await?;
     let mut lines: HashMap<SessionId, SessionId> = HashMap::new();
     let mut taken = HashSet::from([own]);
-    let mut results = Vec::new();
+    let (mut results, mut of_jobs) = (Vec::new(), Vec::new());
     for hit in hits(rows, &wanted).await? {
         if results.len() == wanted.limit {
             break;
@@ -48,8 +50,19 @@ pub(super) async fn discover(rows: &mut Rows<'_>, here: SessionId, wanted: Wante
             None => rows.first_of_line(hit.session_id).await?,
         };
         lines.insert(hit.session_id, line);
-        if taken.insert(line) {
-            results.extend(result(rows, &hit).await?);
+        if !taken.insert(line) {
+            continue;
+        }
+        match shown_session(rows, &hit).await? {
+            Some(session) if session.metadata.contains_key(JOB_ID) => of_jobs.push((session, hit)),
+            Some(session) => results.push(result(rows, session, &hit).await?),
+            None => {}
+        }
+    }
+    // What jobs said again and again comes behind what people talked about.
+    for (session, hit) in of_jobs {
+        if results.len() < wanted.limit {
+            results.push(result(rows, session, &hit).await?);
         }
     }
     Ok(json!({
@@ -88,13 +101,14 @@ async fn hits(rows: &mut Rows<'_>, wanted: &Wanted<'_>) -> Result<Vec<SearchHit>
     Ok(found.into_iter().map(|(_, hit)| hit).collect())
 }
 
-async fn result(rows: &mut Rows<'_>, hit: &SearchHit) -> Result<Option<Value>, StoreError> {
+/// Delegated work is told where it was delegated.
+async fn shown_session(rows: &mut Rows<'_>, hit: &SearchHit) -> Result<Option<Session>, StoreError> {
+    let session = rows.session(hit.session_id).await?;
+    Ok(session.filter(|session| session.lineage.is_none()))
+}
+
+async fn result(rows: &mut Rows<'_>, session: Session, hit: &SearchHit) -> Result<Value, StoreError> {
     let id = hit.session_id;
-    // Delegated work is told where it was delegated.
-    let session = rows.session(id).await?.filter(|session| session.lineage.is_none());
-    let Some(session) = session else {
-        return Ok(None);
-    };
     let place = match hit.message_id {
         Some(message) => rows.place_of(message).await?.map_or(0, |(_, place)| place),
         None => 0,
@@ -141,5 +155,5 @@ async fn result(rows: &mut Rows<'_>, hit: &SearchHit) -> Result<Option<Value>, S
     if let Some(parent) = session.parent {
         result["parent_session_id"] = json!(parent.session_id);
     }
-    Ok(Some(result))
+    Ok(result)
 }

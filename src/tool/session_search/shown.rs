@@ -9,6 +9,7 @@
 use serde_json::{Value, json};
 
 use crate::base::text::first_chars;
+use crate::model::job::JOB_ID;
 use crate::model::session::Session;
 use crate::store::recall::Said;
 
@@ -46,7 +47,11 @@ pub(super) fn meta(session: &Session) -> Value {
 
 /// Where the session came from.
 pub(super) fn source(session: &Session) -> &'static str {
-    if session.parent.is_some() { "fork" } else { "api" }
+    match (session.metadata.contains_key(JOB_ID), session.parent.is_some()) {
+        (true, _) => "cron",
+        (false, true) => "fork",
+        (false, false) => "api",
+    }
 }
 
 pub(super) fn preview(said: Option<&Said>) -> String {

@@ -6,20 +6,23 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use super::document::{Document, Malformed};
-use super::library::{self, Found, Library, MAX_FILE_BYTES, Skill};
-use super::name::{self, BadName};
-use super::scan::{self, Verdict};
+use super::library::{self, Found, Library, MAX_FILE_BYTES, PINNED, Skill};
+use super::name::{self, BadName, Shelf};
+use super::scan::{self, Report};
 use crate::model::skill::SkillOrigin;
 use crate::tool::edit::fuzzy;
 
 /// Skills a tenant may have of its own.
 const MAX_OWN: usize = 500;
-/// Files of one skill.
-const MAX_FILES: usize = 50;
+/// Files of one skill, all of which are listed.
+const MAX_FILES: usize = 200;
 
 /// What is to become of a skill.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
 pub enum Change {
     Create {
         category: Option<String>,
@@ -49,12 +52,26 @@ pub enum Change {
     },
 }
 
+/// Who stands for a text that the scan finds dangerous.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Consent {
+    /// Nobody: it is refused.
+    Nobody,
+    /// Somebody was shown what the change says. What only comes of it, together
+    /// with what is there, nobody saw.
+    ToTheChange,
+    /// The operator: nothing is looked at.
+    Unasked,
+}
+
 /// What was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
     /// The skill's path, `category/name` or `name`.
     pub path: String,
     pub done: &'static str,
+    /// What the scan has to say of the skill as it is now.
+    pub findings: Vec<String>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +82,8 @@ pub enum Refusal {
     Malformed(#[from] Malformed),
     #[error("there is a skill `{0}` already; change it with `edit` or `patch`")]
     Exists(String),
+    #[error("`{0}` is pinned and cannot be deleted; somebody has to unpin it first")]
+    Pinned(String),
     #[error("there is no skill `{0}`")]
     Missing(String),
     #[error("several skills are named so: {paths}; say `category/name`", paths = .0.join(", "))]
@@ -105,31 +124,94 @@ impl<'a> Alone<'a> {
     }
 
     /// Carries a change out on the skill that `asked` names.
-    pub fn make(&self, asked: &str, change: &Change) -> Result<Made, Refusal> {
-        let (category, name) = name::asked(asked)?;
+    pub fn make(&self, asked: &str, change: &Change, consent: Consent) -> Result<Made, Refusal> {
+        let (shelf, name) = name::asked(asked)?;
+        let scan = Scan { change, consent };
         if let Change::Create { category: own, content } = change {
-            let category = own.as_deref().or(category).map(name::part).transpose()?;
-            return create(self.library, category, name, content);
+            let category = own.as_deref().or(match shelf {
+                Shelf::Any => None,
+                Shelf::Category(category) => Some(category),
+                Shelf::Plugin(_) => return Err(Refusal::NotOurs(asked.to_owned())),
+            });
+            let category = category.map(name::part).transpose()?;
+            return create(self.library, category, name, content, &scan);
         }
-        let skill = own(self.library, category, name, asked)?;
+        let skill = own(self.library, shelf, name, asked)?;
         let done = match change {
             Change::Create { .. } => return Err(Refusal::Exists(asked.to_owned())),
-            Change::Edit { content } => edit(&skill, content)?,
-            Change::Patch { file, old, new, all } => patch(&skill, file.as_deref(), (old, new, *all))?,
+            Change::Edit { content } => edit(&skill, content, &scan)?,
+            Change::Patch { file, old, new, all } => patch(&skill, file.as_deref(), (old, new, *all), &scan)?,
             Change::Delete { absorbed_into } => delete(self.library, &skill, absorbed_into.as_deref())?,
-            Change::WriteFile { file, content } => write_file(&skill, file, content)?,
+            Change::WriteFile { file, content } => write_file(&skill, file, content, &scan)?,
             Change::RemoveFile { file } => remove_file(&skill, file)?,
         };
         Ok(Made {
             path: skill.path(),
             done,
+            findings: scan.of_folder(&skill.folder),
         })
+    }
+
+    /// Keeps a skill of the tenant from being deleted, or lets it go.
+    pub fn pin(&self, asked: &str, pinned: bool) -> Result<(), Refusal> {
+        let (shelf, name) = name::asked(asked)?;
+        let skill = own(self.library, shelf, name, asked)?;
+        let mark = skill.folder.join(PINNED);
+        match (pinned, skill.pinned) {
+            (true, false) => Ok(put(&mark, b"")?),
+            (false, true) => Ok(fs::remove_file(&mark)?),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// How what comes of a change is looked through.
+struct Scan<'a> {
+    change: &'a Change,
+    consent: Consent,
+}
+
+impl Scan<'_> {
+    /// Refuses a file that is dangerous by what nobody answers for; what was there
+    /// `before` somebody answered for then.
+    fn check(&self, path: &str, content: &[u8], before: &[u8]) -> Result<(), Refusal> {
+        let mut critical = match self.consent {
+            Consent::Unasked => return Ok(()),
+            Consent::Nobody | Consent::ToTheChange => scan::file(path, content).critical().to_vec(),
+        };
+        if self.consent == Consent::ToTheChange && !critical.is_empty() {
+            let shown = self.change.report().and(scan::file(path, before));
+            critical.retain(|finding| !shown.critical().contains(finding));
+        }
+        match critical.is_empty() {
+            true => Ok(()),
+            false => Err(Refusal::Dangerous(critical)),
+        }
+    }
+
+    fn of_folder(&self, folder: &Path) -> Vec<String> {
+        match self.consent {
+            Consent::Unasked => Vec::new(),
+            Consent::Nobody | Consent::ToTheChange => self.change.report().and(scan::folder(folder)).findings,
+        }
+    }
+}
+
+impl Change {
+    /// What the scan says of the texts that the change itself brings.
+    pub fn report(&self) -> Report {
+        match self {
+            Self::Create { content, .. } | Self::Edit { content } => scan::file("SKILL.md", content.as_bytes()),
+            Self::Patch { file, new, .. } => scan::file(file.as_deref().unwrap_or("SKILL.md"), new.as_bytes()),
+            Self::WriteFile { file, content } => scan::file(file, content),
+            Self::Delete { .. } | Self::RemoveFile { .. } => scan::scan(""),
+        }
     }
 }
 
 /// The tenant's skill of this name.
-fn own(library: &Library, category: Option<&str>, name: &str, asked: &str) -> Result<Skill, Refusal> {
-    match library.find(category, name)? {
+fn own(library: &Library, shelf: Shelf<'_>, name: &str, asked: &str) -> Result<Skill, Refusal> {
+    match library.find(shelf, name)? {
         Found::One(skill) if skill.origin == SkillOrigin::Tenant => Ok(*skill),
         Found::One(skill) => Err(Refusal::NotOurs(skill.path())),
         Found::Several(paths) => Err(Refusal::Several(paths)),
@@ -137,7 +219,13 @@ fn own(library: &Library, category: Option<&str>, name: &str, asked: &str) -> Re
     }
 }
 
-fn create(library: &Library, category: Option<&str>, name: &str, content: &str) -> Result<Made, Refusal> {
+fn create(
+    library: &Library,
+    category: Option<&str>,
+    name: &str,
+    content: &str,
+    scan: &Scan<'_>,
+) -> Result<Made, Refusal> {
     Document::read(content)?;
     let path = category.map_or(name.to_owned(), |category| format!("{category}/{name}"));
     let listed = library.list()?;
@@ -149,20 +237,31 @@ fn create(library: &Library, category: Option<&str>, name: &str, content: &str) 
     if own.clone().any(|skill| skill.path() == path) || folder.join("SKILL.md").exists() {
         return Err(Refusal::Exists(path));
     }
-    scanned([content.as_bytes()])?;
+    scan.check("SKILL.md", content.as_bytes(), b"")?;
     fs::create_dir_all(&folder)?;
     put(&folder.join("SKILL.md"), content.as_bytes())?;
-    Ok(Made { path, done: "created" })
+    Ok(Made {
+        path,
+        done: "created",
+        findings: scan.of_folder(&folder),
+    })
 }
 
-fn edit(skill: &Skill, content: &str) -> Result<&'static str, Refusal> {
+fn edit(skill: &Skill, content: &str, scan: &Scan<'_>) -> Result<&'static str, Refusal> {
     Document::read(content)?;
-    scanned([content.as_bytes()])?;
-    put(&skill.folder.join("SKILL.md"), content.as_bytes())?;
+    let path = skill.folder.join("SKILL.md");
+    let before = library::read_file(&path).unwrap_or_default();
+    scan.check("SKILL.md", content.as_bytes(), &before)?;
+    put(&path, content.as_bytes())?;
     Ok("changed")
 }
 
-fn patch(skill: &Skill, file: Option<&str>, (old, new, all): (&str, &str, bool)) -> Result<&'static str, Refusal> {
+fn patch(
+    skill: &Skill,
+    file: Option<&str>,
+    (old, new, all): (&str, &str, bool),
+    scan: &Scan<'_>,
+) -> Result<&'static str, Refusal> {
     let path = match file {
         Some(file) => skill.folder.join(name::support(file)?),
         None => skill.folder.join("SKILL.md"),
@@ -171,19 +270,22 @@ fn patch(skill: &Skill, file: Option<&str>, (old, new, all): (&str, &str, bool))
     let text = library::read_file(&path).map_err(|_| missing())?;
     let text = String::from_utf8(text).map_err(|_| Refusal::NoMatch("the file is no text".to_owned()))?;
     let replaced = fuzzy::replace(&text, old, new, all).map_err(|error| Refusal::NoMatch(error.to_string()))?;
-    if file.is_none() {
-        return edit(skill, &replaced.content);
-    }
+    let Some(file) = file else {
+        return edit(skill, &replaced.content, scan);
+    };
     checked_size(replaced.content.len())?;
-    scanned([replaced.content.as_bytes()])?;
+    scan.check(file, replaced.content.as_bytes(), text.as_bytes())?;
     put(&path, replaced.content.as_bytes())?;
     Ok("changed")
 }
 
 fn delete(library: &Library, skill: &Skill, absorbed_into: Option<&str>) -> Result<&'static str, Refusal> {
+    if skill.pinned {
+        return Err(Refusal::Pinned(skill.path()));
+    }
     if let Some(into) = absorbed_into {
-        let (category, name) = name::asked(into)?;
-        let found = library.find(category, name)?;
+        let (shelf, name) = name::asked(into)?;
+        let found = library.find(shelf, name)?;
         if !matches!(found, Found::One(other) if other.folder != skill.folder) {
             return Err(Refusal::NotAbsorbed(into.to_owned()));
         }
@@ -199,14 +301,15 @@ fn delete(library: &Library, skill: &Skill, absorbed_into: Option<&str>) -> Resu
     Ok("deleted")
 }
 
-fn write_file(skill: &Skill, file: &str, content: &[u8]) -> Result<&'static str, Refusal> {
+fn write_file(skill: &Skill, file: &str, content: &[u8], scan: &Scan<'_>) -> Result<&'static str, Refusal> {
     let path = skill.folder.join(name::support(file)?);
     checked_size(content.len())?;
     let known = files(skill);
     if MAX_FILES <= known.len() && !known.iter().any(|known| known == file) {
         return Err(Refusal::Full);
     }
-    scanned([content])?;
+    let before = library::support_file(&skill.folder, Path::new(file)).unwrap_or_default();
+    scan.check(file, content, &before)?;
     make_parents(&skill.folder, &path)?;
     put(&path, content)?;
     Ok("written")
@@ -250,16 +353,6 @@ fn make_parents(folder: &Path, path: &Path) -> io::Result<()> {
                 ));
             }
             Err(_) => fs::create_dir(&at)?,
-        }
-    }
-    Ok(())
-}
-
-fn scanned<const N: usize>(contents: [&[u8]; N]) -> Result<(), Refusal> {
-    for content in contents {
-        let report = scan::scan(&String::from_utf8_lossy(content));
-        if report.verdict == Verdict::Dangerous {
-            return Err(Refusal::Dangerous(report.findings));
         }
     }
     Ok(())

@@ -117,7 +117,7 @@ impl Document {
             tags: listed("tags"),
             related: listed("related_skills"),
             variables: variables(&front),
-            credential_files: front.texts("required_credential_files"),
+            credential_files: credential_files(&front),
             compatibility: front.text("compatibility"),
             platforms: front.texts("platforms"),
             setup_help: front
@@ -127,6 +127,21 @@ impl Document {
                 .map(str::to_owned),
             metadata,
         })
+    }
+}
+
+/// The original's names of platforms, where they are not ours.
+const PLATFORMS: [(&str, &str); 3] = [("darwin", "macos"), ("osx", "macos"), ("win32", "windows")];
+
+impl Document {
+    /// Whether the skill is for this platform: it names it, or none.
+    pub fn is_for(&self, platform: &str) -> bool {
+        let named = |name: &String| {
+            let name = name.trim().to_ascii_lowercase();
+            let other = PLATFORMS.iter().find(|(other, _)| *other == name);
+            other.map_or(name.as_str(), |(_, own)| own) == platform
+        };
+        self.platforms.is_empty() || self.platforms.iter().any(named)
     }
 }
 
@@ -162,9 +177,29 @@ fn mapping(front: &str) -> Result<FrontMatter, Malformed> {
         .map_err(|error| Malformed::NoMapping(error.without_snippet().to_string()))
 }
 
+/// Files by their paths, each a text or an object with a `path`.
+fn credential_files(front: &FrontMatter) -> Vec<String> {
+    let named = match front.0.get("required_credential_files") {
+        Some(Value::Array(files)) => files.as_slice(),
+        _ => return front.texts("required_credential_files"),
+    };
+    let path = |file: &Value| file.as_str().or_else(|| file["path"].as_str()).map(str::to_owned);
+    named.iter().filter_map(path).collect()
+}
+
 fn variables(front: &FrontMatter) -> Vec<Variable> {
     let named = front.0.get("required_environment_variables").and_then(Value::as_array);
     let mut variables: Vec<Variable> = named.into_iter().flatten().filter_map(variable).collect();
+    // Secrets that a set-up would ask for are needed like those that are required.
+    let collected = front
+        .0
+        .get("setup")
+        .and_then(|setup| setup["collect_secrets"].as_array());
+    for secret in collected.into_iter().flatten().filter_map(variable) {
+        if !variables.iter().any(|variable| variable.name == secret.name) {
+            variables.push(secret);
+        }
+    }
     // The key that older skills use.
     let older = front
         .0
@@ -180,7 +215,8 @@ fn variables(front: &FrontMatter) -> Vec<Variable> {
 
 fn variable(value: &Value) -> Option<Variable> {
     let text = |key: &str| value[key].as_str().map(str::to_owned);
-    let name = value.as_str().map(str::to_owned).or_else(|| text("name"))?;
+    let name = value.as_str().map(str::to_owned);
+    let name = name.or_else(|| text("name")).or_else(|| text("env_var"))?;
     Some(Variable {
         name,
         prompt: text("prompt"),
@@ -242,6 +278,40 @@ mod tests {
         );
         let bomb = format!("name: x\ndescription: y\nz: [{}]", "1,".repeat(MAX_NODES));
         assert!(matches!(skill(&bomb), Err(Malformed::NoMapping(_))));
+    }
+
+    #[test]
+    fn a_few_lines_that_describe_millions_of_values_are_refused() {
+        let mut bomb = "name: x\ndescription: y\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..9 {
+            let below = format!("*a{}, ", level - 1).repeat(10);
+            bomb.push_str(&format!("a{level}: &a{level} [{}]\n", below.trim_end_matches(", ")));
+        }
+        let began = std::time::Instant::now();
+        assert!(matches!(skill(&bomb), Err(Malformed::NoMapping(_))));
+        assert!(began.elapsed() < std::time::Duration::from_secs(2));
+        let own = "name: x\ndescription: &d y\nmetadata: &m {hermes: *m}";
+        assert!(skill(own).is_err(), "what holds itself");
+        let deep = format!("name: x\ndescription: y\nz: {}{}", "[".repeat(5_000), "]".repeat(5_000));
+        assert!(skill(&deep).is_err());
+    }
+
+    #[test]
+    fn a_skill_names_the_platforms_that_it_is_for_or_is_for_all() {
+        let on = |platforms: &str| skill(&format!("name: x\ndescription: y\n{platforms}")).unwrap();
+        assert!(on("").is_for("linux") && on("platforms: [macos, Linux]").is_for("linux"));
+        assert!(!on("platforms: [macos]").is_for("linux") && on("platforms: darwin").is_for("macos"));
+    }
+
+    #[test]
+    fn what_a_set_up_would_collect_is_needed_too() {
+        let document = skill(
+            "name: x\ndescription: y\nsetup:\n  collect_secrets:\n    - env_var: TOKEN\n      prompt: which?\n\
+             required_credential_files:\n  - a.json\n  - path: b.json\n    description: other",
+        )
+        .unwrap();
+        assert_eq!(document.variables[0].name, "TOKEN");
+        assert_eq!(document.credential_files, ["a.json", "b.json"]);
     }
 
     #[test]

@@ -34,7 +34,10 @@ impl Index {
         }
         let listed = tokio::task::spawn_blocking(move || library.list()).await;
         let block: Arc<str> = match listed {
-            Ok(Ok(skills)) => written(&skills).into(),
+            Ok(Ok(mut skills)) => {
+                skills.retain(Skill::is_available);
+                written(&skills).into()
+            }
             Ok(Err(error)) => {
                 tracing::warn!(%tenant, %error, "the skills cannot be read");
                 return Arc::from("");
@@ -52,6 +55,11 @@ impl Index {
     /// The tenant's skills changed.
     pub fn forget(&self, tenant: TenantId) {
         self.known().remove(&tenant);
+    }
+
+    /// Everybody's may have changed.
+    pub fn forget_all(&self) {
+        self.known().clear();
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, HashMap<TenantId, (Instant, Arc<str>)>> {

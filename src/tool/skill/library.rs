@@ -1,4 +1,5 @@
-//! The skills that a tenant sees: its own before the server's. Reading only.
+//! The skills that a tenant sees: its own before the server's, and those of
+//! plugins under the plugins' names. Reading only.
 //!
 //! A link is never followed: whoever can write into one of the directories must
 //! not be able to show what lies elsewhere.
@@ -8,42 +9,66 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::document::Document;
-use super::name;
-use crate::model::skill::{self, SkillEntry, SkillOrigin};
+use super::name::{self, Shelf};
+use crate::model::skill::{self, SkillEntry, SkillOrigin, SkillState};
 
 /// Skills that are listed; more would fill a prompt.
 const MAX_SKILLS: usize = 500;
 /// The largest file of a skill that is read.
 pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
+/// Lies beside `SKILL.md` of a skill that is not to be deleted.
+pub const PINNED: &str = ".pinned";
 /// Files of a skill that are listed.
 const MAX_FILES: usize = 200;
 
 /// The directories that hold a tenant's skills.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Library {
     /// The tenant's own.
     pub own: PathBuf,
     pub system: Vec<PathBuf>,
+    /// Those of plugins, each with the plugin's name.
+    pub plugins: Vec<(String, PathBuf)>,
+    /// Names or paths of those that no agent is shown.
+    pub disabled: Vec<String>,
 }
 
 /// A skill in its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Skill {
+    pub plugin: Option<String>,
     pub category: Option<String>,
     /// The name of its folder, which it is asked for by.
     pub name: String,
     pub origin: SkillOrigin,
+    pub state: SkillState,
+    pub pinned: bool,
     pub folder: PathBuf,
     pub document: Document,
 }
 
 impl Skill {
-    /// `category/name`, or the name alone.
+    /// `category/name`, `plugin:name`, or the name alone.
     pub fn path(&self) -> String {
-        match &self.category {
-            Some(category) => format!("{category}/{}", self.name),
-            None => self.name.clone(),
+        match (&self.plugin, &self.category) {
+            (Some(plugin), _) => format!("{plugin}:{}", self.name),
+            (None, Some(category)) => format!("{category}/{}", self.name),
+            (None, None) => self.name.clone(),
         }
+    }
+
+    pub fn is_available(&self) -> bool {
+        self.state == SkillState::Available
+    }
+
+    /// A bare name is never a plugin's skill.
+    fn is_asked(&self, shelf: Shelf<'_>, name: &str) -> bool {
+        let is_there = match shelf {
+            Shelf::Any => self.plugin.is_none(),
+            Shelf::Category(category) => self.plugin.is_none() && self.category.as_deref() == Some(category),
+            Shelf::Plugin(plugin) => self.plugin.as_deref() == Some(plugin),
+        };
+        is_there && self.name == name
     }
 
     pub fn entry(&self) -> SkillEntry {
@@ -54,6 +79,8 @@ impl Skill {
             path: self.path(),
             origin: self.origin,
             tags: self.document.tags.clone(),
+            state: self.state,
+            pinned: self.pinned,
         }
     }
 
@@ -88,20 +115,40 @@ impl Library {
         for directory in &self.system {
             collect(directory, SkillOrigin::System, &mut skills)?;
         }
+        for (plugin, directory) in &self.plugins {
+            for (name, folder) in folders(directory)? {
+                let found = skill(&folder, None, &name, SkillOrigin::Plugin);
+                skills.extend(found.map(|skill| Skill {
+                    plugin: Some(plugin.clone()),
+                    ..skill
+                }));
+            }
+        }
         // Stable: of equal paths the tenant's stays in front.
-        skills.sort_by(|a, b| (&a.category, &a.name).cmp(&(&b.category, &b.name)));
-        skills.dedup_by(|later, first| (&later.category, &later.name) == (&first.category, &first.name));
+        let order = |skill: &Skill| (skill.plugin.clone(), skill.category.clone(), skill.name.clone());
+        skills.sort_by_cached_key(order);
+        skills.dedup_by(|later, first| later.path() == first.path());
         skills.truncate(MAX_SKILLS);
+        for skill in &mut skills {
+            skill.state = self.state(skill);
+        }
         Ok(skills)
     }
 
+    fn state(&self, skill: &Skill) -> SkillState {
+        let path = skill.path();
+        let is_off = |name: &String| *name == path || (skill.plugin.is_none() && *name == skill.name);
+        match self.disabled.iter().any(is_off) {
+            true => SkillState::Disabled,
+            false if !skill.document.is_for(std::env::consts::OS) => SkillState::Unsupported,
+            false => SkillState::Available,
+        }
+    }
+
     /// The skill of this name, or of the one path that ends in it.
-    pub fn find(&self, category: Option<&str>, name: &str) -> io::Result<Found> {
-        let mut matching: Vec<Skill> = self
-            .list()?
-            .into_iter()
-            .filter(|skill| skill.name == name && (category.is_none() || skill.category.as_deref() == category))
-            .collect();
+    pub fn find(&self, shelf: Shelf<'_>, name: &str) -> io::Result<Found> {
+        let mut matching = self.list()?;
+        matching.retain(|skill| skill.is_asked(shelf, name));
         Ok(match matching.len() {
             0 => Found::None,
             1 => matching.pop().map_or(Found::None, |skill| Found::One(Box::new(skill))),
@@ -150,9 +197,12 @@ fn skill(folder: &Path, category: Option<&str>, name: &str, origin: SkillOrigin)
     let text = read_file(&folder.join("SKILL.md")).ok()?;
     let document = Document::read(std::str::from_utf8(&text).ok()?).ok()?;
     Some(Skill {
+        plugin: None,
         category: category.map(str::to_owned),
         name: name.to_owned(),
         origin,
+        state: SkillState::Available,
+        pinned: fs::symlink_metadata(folder.join(PINNED)).is_ok(),
         folder: folder.to_owned(),
         document,
     })
@@ -234,6 +284,7 @@ mod tests {
         let library = Library {
             own: own.path().to_owned(),
             system: vec![system.path().to_owned(), PathBuf::from("/nonexistent")],
+            ..Library::default()
         };
         let listed: Vec<(String, SkillOrigin)> = library
             .list()
@@ -248,13 +299,13 @@ mod tests {
         ];
         assert_eq!(listed, expected.map(|(path, origin)| (path.to_owned(), origin)));
         assert_eq!(
-            library.find(None, "deploy").unwrap(),
+            library.find(Shelf::Any, "deploy").unwrap(),
             Found::Several(vec!["ops/deploy".to_owned(), "web/deploy".to_owned()])
         );
         assert!(
-            matches!(library.find(Some("ops"), "deploy").unwrap(), Found::One(skill) if skill.document.name == "mine")
+            matches!(library.find(Shelf::Category("ops"), "deploy").unwrap(), Found::One(skill) if skill.document.name == "mine")
         );
-        assert_eq!(library.find(Some("x"), "plain").unwrap(), Found::None);
+        assert_eq!(library.find(Shelf::Category("x"), "plain").unwrap(), Found::None);
     }
 
     #[test]

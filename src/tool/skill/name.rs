@@ -25,11 +25,23 @@ pub fn part(text: &str) -> Result<&str, BadName> {
     right.then_some(text).ok_or_else(|| BadName::Part(text.to_owned()))
 }
 
-/// A skill as it is asked for: `name` or `category/name`.
-pub fn asked(text: &str) -> Result<(Option<&str>, &str), BadName> {
+/// Where a skill is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shelf<'a> {
+    /// In any category.
+    Any,
+    Category(&'a str),
+    Plugin(&'a str),
+}
+
+/// A skill as it is asked for: `name`, `category/name` or `plugin:name`.
+pub fn asked(text: &str) -> Result<(Shelf<'_>, &str), BadName> {
+    if let Some((plugin, name)) = text.split_once(':') {
+        return Ok((Shelf::Plugin(part(plugin)?), part(name)?));
+    }
     match text.split_once('/') {
-        Some((category, name)) => Ok((Some(part(category)?), part(name)?)),
-        None => Ok((None, part(text)?)),
+        Some((category, name)) => Ok((Shelf::Category(part(category)?), part(name)?)),
+        None => Ok((Shelf::Any, part(text)?)),
     }
 }
 
@@ -60,10 +72,27 @@ mod tests {
         for right in ["a", "web-search", "v1.2_x", "0"] {
             assert_eq!(part(right), Ok(right));
         }
-        for wrong in ["", "..", ".hidden", "A", "a/b", "a b", "-x", "é", &"x".repeat(65)] {
+        for wrong in [
+            "",
+            "..",
+            ".hidden",
+            "A",
+            "a/b",
+            "a b",
+            "-x",
+            "é",
+            "e\u{301}",
+            "ａ",
+            "a\u{200b}",
+            "%2e%2e",
+            "а",
+            &"x".repeat(65),
+        ] {
             assert!(part(wrong).is_err(), "{wrong}");
         }
-        assert_eq!(asked("ops/deploy"), Ok((Some("ops"), "deploy")));
+        assert_eq!(asked("ops/deploy"), Ok((Shelf::Category("ops"), "deploy")));
+        assert_eq!(asked("forge:deploy"), Ok((Shelf::Plugin("forge"), "deploy")));
+        assert!(asked("forge:ops/deploy").is_err() && asked(":x").is_err() && asked("a:b:c").is_err());
         assert!(asked("ops/../x").is_err() && asked("/etc").is_err() && asked("a/b/c").is_err());
     }
 

@@ -3,6 +3,7 @@
 //! call by call.
 
 mod rules;
+mod structure;
 
 use std::sync::LazyLock;
 
@@ -11,6 +12,7 @@ use serde::Serialize;
 
 use crate::guard::threat;
 use rules::RULES;
+pub use structure::folder;
 
 /// How much a finding weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -36,11 +38,46 @@ pub struct Report {
     pub verdict: Verdict,
     /// What was found, `group: rule`, the gravest first.
     pub findings: Vec<String>,
+    /// How many of them are critical.
+    critical: usize,
+}
+
+impl Report {
+    fn of(mut found: Vec<(Severity, String)>) -> Self {
+        found.sort_by_key(|(severity, _)| std::cmp::Reverse(*severity));
+        let verdict = match found.first().map(|(severity, _)| *severity) {
+            Some(Severity::Critical) => Verdict::Dangerous,
+            Some(Severity::High) => Verdict::Caution,
+            Some(Severity::Medium) | None => Verdict::Safe,
+        };
+        let critical = found.iter().filter(|(severity, _)| *severity == Severity::Critical);
+        Self {
+            verdict,
+            critical: critical.count(),
+            findings: found.into_iter().map(|(_, finding)| finding).collect(),
+        }
+    }
+
+    /// What makes it dangerous.
+    pub fn critical(&self) -> &[String] {
+        self.findings.get(..self.critical).unwrap_or_default()
+    }
+}
+
+/// Judges a file of a skill by its name and what it holds.
+pub fn file(path: &str, content: &[u8]) -> Report {
+    let mut found = text(&String::from_utf8_lossy(content));
+    found.extend(structure::file(path, content));
+    Report::of(found)
 }
 
 /// Judges a text: one critical finding makes it dangerous, a high one calls for
 /// caution.
 pub fn scan(text: &str) -> Report {
+    Report::of(self::text(text))
+}
+
+fn text(text: &str) -> Vec<(Severity, String)> {
     let hits = PATTERNS.matches(text);
     let mut found: Vec<(Severity, String)> = RULES
         .iter()
@@ -51,16 +88,7 @@ pub fn scan(text: &str) -> Report {
     let hidden = threat::scan(text, threat::Scope::All).into_iter();
     let hidden = hidden.filter(|id| id.starts_with("invisible_unicode"));
     found.extend(hidden.map(|id| (Severity::High, format!("structural: {id}"))));
-    found.sort_by_key(|(severity, _)| std::cmp::Reverse(*severity));
-    let verdict = match found.first().map(|(severity, _)| *severity) {
-        Some(Severity::Critical) => Verdict::Dangerous,
-        Some(Severity::High) => Verdict::Caution,
-        Some(Severity::Medium) | None => Verdict::Safe,
-    };
-    Report {
-        verdict,
-        findings: found.into_iter().map(|(_, finding)| finding).collect(),
-    }
+    found
 }
 
 #[allow(clippy::expect_used, reason = "constant patterns; a test matches every one")]

@@ -3,11 +3,12 @@
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::change::{Alone, Change, Made, Refusal};
+use super::change::{Alone, Change, Consent, Made, Refusal};
+use crate::guard::{Finding, Severity, Span};
 use crate::model::call::{Effect, Footprint};
 use crate::tool::budget::ResultLimit;
 use crate::tool::registry::Registered;
-use crate::tool::{Call, Done, Place, Spec, Tool, error_text};
+use crate::tool::{Call, Done, Host, Judged, Place, Spec, Tool, error_text};
 
 inventory::submit!(Registered(&SkillManage));
 
@@ -63,6 +64,23 @@ impl Tool for SkillManage {
         Footprint::Alone
     }
 
+    /// What only comes of a patch is looked at when it is made.
+    fn judge(&self, arguments: &Value, _place: &Place<'_>, host: &Host) -> Judged {
+        if !host.skills.guard_agent_created {
+            return Judged::Allow;
+        }
+        // What will be refused needs nobody's consent.
+        let Ok(change) = asked(arguments) else {
+            return Judged::Allow;
+        };
+        let report = change.report();
+        let findings: Vec<Finding> = report.critical().iter().map(|found| finding(found)).collect();
+        match findings.is_empty() {
+            true => Judged::Allow,
+            false => Judged::Ask { findings },
+        }
+    }
+
     fn subject(&self, arguments: &Value) -> String {
         let text = |name: &str| arguments[name].as_str().unwrap_or_default();
         format!("{} skill {}", text("action"), text("name"))
@@ -70,6 +88,17 @@ impl Tool for SkillManage {
 
     fn run(&self, call: Call) -> BoxFuture<'static, Done> {
         Box::pin(manage(call))
+    }
+}
+
+fn finding(found: &str) -> Finding {
+    Finding {
+        rule: "dangerous-skill".to_owned(),
+        key: format!("skill_scan:{found}"),
+        description: format!("the skill would say what turns agents against their owner ({found})"),
+        severity: Severity::Critical,
+        span: Span::default(),
+        argv: Vec::new(),
     }
 }
 
@@ -81,7 +110,11 @@ async fn manage(call: Call) -> Done {
         Err(missing) => return refused(&missing),
     };
     let library = call.host.skills(call.tenant_id);
-    let made = tokio::task::spawn_blocking(move || Alone::with(&library)?.make(&name, &change)).await;
+    let consent = match call.host.skills.guard_agent_created {
+        true => Consent::ToTheChange,
+        false => Consent::Unasked,
+    };
+    let made = tokio::task::spawn_blocking(move || Alone::with(&library)?.make(&name, &change, consent)).await;
     match made {
         Ok(Ok(made)) => {
             call.host.skills_changed(call.tenant_id);
@@ -100,12 +133,16 @@ async fn manage(call: Call) -> Done {
 }
 
 fn told(made: &Made) -> Value {
-    json!({
+    let mut told = json!({
         "success": true,
         "message": format!("the skill `{}` was {}", made.path, made.done),
         "path": made.path,
         "hint": "prompts name it from the next model call on",
-    })
+    });
+    if let Some(fields) = told.as_object_mut().filter(|_| !made.findings.is_empty()) {
+        fields.insert("findings".to_owned(), json!(made.findings));
+    }
+    told
 }
 
 fn refused(why: &str) -> Done {

@@ -1,14 +1,19 @@
 //! `skill_view`: the text of a skill, or of a file beside it.
 
+use std::sync::Arc;
+
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
 use super::library::{self, Found, Library, Skill};
 use super::name;
+use crate::environment::Parents;
 use crate::model::call::{Effect, Footprint};
+use crate::model::id::TenantId;
+use crate::model::skill::SkillState;
 use crate::tool::budget::ResultLimit;
 use crate::tool::registry::Registered;
-use crate::tool::{Call, Done, Place, Spec, Tool, error_text};
+use crate::tool::{Call, Done, Host, Place, Spec, Tool, error_text};
 
 inventory::submit!(Registered(&SkillView));
 
@@ -34,7 +39,10 @@ impl Tool for SkillView {
         json!({
             "type": "object",
             "properties": {
-                "name": {"type": "string", "description": "The skill, as `name` or `category/name`."},
+                "name": {
+                    "type": "string",
+                    "description": "The skill, as `name`, `category/name` or `plugin:name`.",
+                },
                 "file_path": {"type": "string", "description": "A file of it, such as `references/api.md`."},
             },
             "required": ["name"],
@@ -64,12 +72,21 @@ impl Tool for SkillView {
 
 async fn view(call: Call) -> Done {
     let library = call.host.skills(call.tenant_id);
-    let arguments = call.arguments;
-    match tokio::task::spawn_blocking(move || look(&library, &arguments)).await {
-        Ok(Ok(Ok(shown))) => Done {
-            result: shown.to_string(),
-            ..Done::default()
-        },
+    let (arguments, host, tenant) = (call.arguments.clone(), Arc::clone(&call.host), call.tenant_id);
+    match tokio::task::spawn_blocking(move || look(&library, &arguments, (&host, tenant))).await {
+        Ok(Ok(Ok(Shown {
+            mut result,
+            credentials,
+        }))) => {
+            let paths = lay_out(&call, credentials).await;
+            if let Some(fields) = result.as_object_mut().filter(|_| !paths.is_empty()) {
+                fields.insert("credential_files".to_owned(), Value::Object(paths));
+            }
+            Done {
+                result: result.to_string(),
+                ..Done::default()
+            }
+        }
         Ok(Ok(Err(refused))) => Done::failure(refused.to_string()),
         Ok(Err(_)) | Err(_) => {
             tracing::warn!(session = %call.session_id, "the skills cannot be read");
@@ -80,22 +97,62 @@ async fn view(call: Call) -> Done {
     }
 }
 
-type Looked = Result<Value, Value>;
+/// Files of credentials, put where the session's commands can read them; their
+/// paths by their names.
+async fn lay_out(call: &Call, credentials: Vec<(String, String)>) -> Map<String, Value> {
+    let mut paths = Map::new();
+    if credentials.is_empty() {
+        return paths;
+    }
+    let Ok(workspace) = call.host.workspace(call.tenant_id, call.session_id).await else {
+        return paths;
+    };
+    for (name, text) in credentials {
+        let path = workspace.tmp().join("credentials").join(&name);
+        let written = workspace.write_atomic(&path, text.into_bytes(), Parents::Create);
+        match written.await {
+            Ok(()) => drop(paths.insert(name, json!(path.to_string_lossy()))),
+            Err(error) => {
+                tracing::warn!(session = %call.session_id, %error, "credentials of a skill cannot be laid out")
+            }
+        }
+    }
+    paths
+}
 
-fn look(library: &Library, arguments: &Value) -> std::io::Result<Looked> {
+/// What a call is answered with, and the credentials that the skill may read.
+struct Shown {
+    result: Value,
+    credentials: Vec<(String, String)>,
+}
+
+impl From<Value> for Shown {
+    fn from(result: Value) -> Self {
+        Self {
+            result,
+            credentials: Vec::new(),
+        }
+    }
+}
+
+type Looked = Result<Shown, Value>;
+
+fn look(library: &Library, arguments: &Value, whose: (&Host, TenantId)) -> std::io::Result<Looked> {
     let asked = arguments["name"].as_str().unwrap_or_default().trim();
-    let (category, name) = match name::asked(asked) {
+    let (shelf, name) = match name::asked(asked) {
         Ok(parts) => parts,
         Err(bad) => return Ok(Err(json!({"success": false, "error": bad.to_string()}))),
     };
-    let skill = match library.find(category, name)? {
+    let skill = match library.find(shelf, name)? {
+        Found::One(skill) if !skill.is_available() => return Ok(Err(unsupported(&skill))),
         Found::One(skill) => skill,
         Found::Several(paths) => {
             let error = format!("several skills are called `{asked}`; say which");
             return Ok(Err(json!({"success": false, "error": error, "matches": paths})));
         }
         Found::None => {
-            let known: Vec<String> = library.list()?.iter().take(SUGGESTED).map(Skill::path).collect();
+            let known = library.list()?.into_iter().filter(Skill::is_available);
+            let known: Vec<String> = known.take(SUGGESTED).map(|skill| skill.path()).collect();
             let error = format!("there is no skill `{asked}`");
             return Ok(Err(
                 json!({"success": false, "error": error, "available_skills": known}),
@@ -103,23 +160,41 @@ fn look(library: &Library, arguments: &Value) -> std::io::Result<Looked> {
         }
     };
     match arguments["file_path"].as_str().filter(|path| !path.is_empty()) {
-        Some(file) => Ok(file_of(&skill, file)),
-        None => whole(&skill).map(Ok),
+        Some(file) => Ok(file_of(&skill, file).map(Shown::from)),
+        None => whole(&skill, whose).map(Ok),
     }
 }
 
-fn whole(skill: &Skill) -> std::io::Result<Value> {
+/// Of a skill that agents are not shown.
+fn unsupported(skill: &Skill) -> Value {
+    let error = match skill.state {
+        SkillState::Unsupported => {
+            let platforms = skill.document.platforms.join(", ");
+            format!("the skill `{}` is for other platforms: {platforms}", skill.path())
+        }
+        _ => format!("the skill `{}` is disabled here", skill.path()),
+    };
+    json!({"success": false, "error": error, "readiness_status": "unsupported"})
+}
+
+fn whole(skill: &Skill, (host, tenant): (&Host, TenantId)) -> std::io::Result<Shown> {
     let content = library::read_file(&skill.folder.join("SKILL.md"))?;
     let document = &skill.document;
     let linked = linked_files(skill);
-    // No variable of the server reaches a command, so none is ever set up here.
     let missing: Vec<&str> = document
         .variables
         .iter()
-        .filter(|variable| !variable.optional)
+        .filter(|variable| !variable.optional && !host.passes(&variable.name))
         .map(|variable| variable.name.as_str())
         .collect();
-    let setup_needed = !missing.is_empty() || !document.credential_files.is_empty();
+    let (mut credentials, mut absent) = (Vec::new(), Vec::new());
+    for name in &document.credential_files {
+        match host.credential(tenant, name) {
+            Ok(text) => credentials.push((name.clone(), text)),
+            Err(_) => absent.push(name),
+        }
+    }
+    let setup_needed = !missing.is_empty() || !absent.is_empty();
     let mut shown = json!({
         "success": true,
         "name": skill.name,
@@ -133,7 +208,7 @@ fn whole(skill: &Skill) -> std::io::Result<Value> {
         "linked_files": if linked.is_empty() { Value::Null } else { Value::Object(linked) },
         "required_environment_variables": document.variables,
         "missing_required_environment_variables": missing,
-        "missing_credential_files": document.credential_files,
+        "missing_credential_files": absent,
         "setup_needed": setup_needed,
         "setup_skipped": false,
         "readiness_status": if setup_needed { "setup_needed" } else { "available" },
@@ -151,7 +226,10 @@ fn whole(skill: &Skill) -> std::io::Result<Value> {
             .filter_map(|(key, value)| Some((key.to_owned(), value?)));
         fields.extend(said);
     }
-    Ok(shown)
+    Ok(Shown {
+        result: shown,
+        credentials,
+    })
 }
 
 fn linked_files(skill: &Skill) -> Map<String, Value> {
@@ -159,7 +237,7 @@ fn linked_files(skill: &Skill) -> Map<String, Value> {
     groups.map(|(group, files)| (group.to_owned(), json!(files))).collect()
 }
 
-fn file_of(skill: &Skill, file: &str) -> Looked {
+fn file_of(skill: &Skill, file: &str) -> Result<Value, Value> {
     let path = name::support(file).map_err(|bad| json!({"success": false, "error": bad.to_string()}))?;
     let bytes = library::support_file(&skill.folder, &path).map_err(|_| {
         let error = format!("the skill has no file `{file}`");

@@ -59,12 +59,13 @@ impl Tool for SkillsList {
 async fn list(call: Call) -> Done {
     let library = call.host.skills(call.tenant_id);
     let listed = tokio::task::spawn_blocking(move || library.list()).await;
-    let Ok(Ok(skills)) = listed else {
+    let Ok(Ok(mut skills)) = listed else {
         tracing::warn!(session = %call.session_id, "the skills cannot be read");
         return Done::failure(error_text::envelope(
             "the skills cannot be read now; the server's log says why",
         ));
     };
+    skills.retain(Skill::is_available);
     Done {
         result: shown(&skills, call.arguments.get("category").and_then(Value::as_str)).to_string(),
         ..Done::default()
@@ -79,7 +80,8 @@ fn shown(skills: &[Skill], category: Option<&str>) -> Value {
     let listed: Vec<Value> = wanted
         .map(|skill| {
             json!({
-                "name": skill.name,
+                // A plugin's is asked for by both names.
+                "name": if skill.plugin.is_some() { skill.path() } else { skill.name.clone() },
                 "description": skill.document.description,
                 "category": skill.category,
             })

@@ -207,7 +207,8 @@ fn failure(failed: &Failed) -> String {
 async fn execute(call: &Call) -> Result<Done, Failed> {
     let host = &call.host;
     let path = host.workspace_path(call.tenant_id, call.session_id);
-    let request = Request::read(&call.arguments, &path, &call.cwd, host)?;
+    let mut request = Request::read(&call.arguments, &path, &call.cwd, host)?;
+    request.timeout = call.time.unwrap_or(request.timeout);
     let workspace = host.workspace(call.tenant_id, call.session_id).await?;
     if let Some(workdir) = &request.workdir
         && !is_directory(&workspace, workdir).await

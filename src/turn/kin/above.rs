@@ -139,9 +139,9 @@ pub(super) async fn wake(
         return Ok(());
     }
     let ended = report::of_child(child, lineage);
-    let result = report::of_call(rows, engine, call).await?;
+    let report = report::of_call(rows, engine, &state, call).await?;
     let carried = Box::pin(commit::carry_out(rows, engine, state, None, move |step| {
-        step.child_ended(&ended, result);
+        step.child_ended(&ended, report.map(|report| (report.text, report.kept)));
     }))
     .await?;
     moved.push(carried.state);

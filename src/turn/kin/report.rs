@@ -5,19 +5,30 @@ use serde_json::{Value, json};
 
 use crate::base::Timestamp;
 use crate::base::text::first_chars;
+use crate::model::artifact::Kept;
 use crate::model::id::CallId;
 use crate::model::lineage::{Lineage, Subagent};
 use crate::model::message::text_of;
 use crate::model::record::{SessionRecord, TurnRecord};
 use crate::model::turn::{StopReason, TurnStatus};
 use crate::store::{Rows, StoreError};
+use crate::tool::{budget, dispatch};
 use crate::turn::engine::Engine;
 use crate::turn::state::State;
 
-/// Characters of all reports together (Hermes: 24,000 a child at most), and what
-/// each has at least.
-const SUMMARIES_CHARS: usize = 24_000;
+/// Characters that a child's report has at least, however full the parent's window
+/// is (Hermes).
 const SUMMARY_FLOOR: usize = 2_000;
+/// Characters of a token, about.
+const TOKEN_CHARS: usize = 4;
+
+/// What a call with children comes to.
+#[derive(Clone)]
+pub(super) struct Report {
+    pub(super) text: String,
+    /// The reports that it shows in part, whole.
+    pub(super) kept: Vec<Kept>,
+}
 
 /// The child as its parent's log tells of it.
 pub(super) fn of_child(child: &State, lineage: &Lineage) -> Subagent {
@@ -35,7 +46,12 @@ pub(super) fn of_child(child: &State, lineage: &Lineage) -> Subagent {
 }
 
 /// The result of the call; `None` while a child is not done.
-pub(super) async fn of_call(rows: &mut Rows<'_>, engine: &Engine, call: CallId) -> Result<Option<String>, StoreError> {
+pub(super) async fn of_call(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    parent: &State,
+    call: CallId,
+) -> Result<Option<Report>, StoreError> {
     let mut turns: Vec<(SessionRecord, TurnRecord)> = Vec::new();
     for child in rows.children_of(call).await? {
         let Some(turn) = rows.turns(child.session_id, None, None, 1).await?.pop() else {
@@ -47,15 +63,28 @@ pub(super) async fn of_call(rows: &mut Rows<'_>, engine: &Engine, call: CallId) 
         turns.push((child, turn));
     }
     turns.sort_by_key(|(child, _)| child.lineage.as_ref().map_or(0, |lineage| lineage.index));
-    let room = (SUMMARIES_CHARS / turns.len().max(1)).max(SUMMARY_FLOOR);
-    let mut results = Vec::with_capacity(turns.len());
+    let room = room(engine, parent, turns.len());
+    let (mut results, mut kept) = (Vec::with_capacity(turns.len()), Vec::new());
     for (child, turn) in &turns {
-        results.push(one(rows, engine, (child, turn), room).await?);
+        results.push(one(rows, engine, (child, turn), room, &mut kept).await?);
     }
     let began = turns.iter().filter_map(|(_, turn)| turn.started_at).min();
     let ended = turns.iter().filter_map(|(_, turn)| turn.finished_at).max();
     let report = json!({"results": results, "total_duration_seconds": seconds(began, ended)});
-    Ok(Some(report.to_string()))
+    let text = report.to_string();
+    Ok(Some(Report { text, kept }))
+}
+
+/// Characters of each child's report: as many as are configured, and no more than
+/// leave half of the parent's window free.
+fn room(engine: &Engine, parent: &State, children: usize) -> usize {
+    let settings = engine.settings();
+    let free = settings.window.map_or(usize::MAX, |window| {
+        let taken = usize::try_from(parent.turn.progress.foreseen.tokens).unwrap_or(usize::MAX);
+        window.saturating_sub(taken).saturating_mul(TOKEN_CHARS) / 2
+    });
+    let share = free / children.max(1);
+    settings.delegation.max_summary_chars.min(share).max(SUMMARY_FLOOR)
 }
 
 async fn one(
@@ -63,6 +92,7 @@ async fn one(
     engine: &Engine,
     (child, turn): (&SessionRecord, &TurnRecord),
     room: usize,
+    kept: &mut Vec<Kept>,
 ) -> Result<Value, StoreError> {
     let said = rows.last_answer(child.session_id, turn.turn_id).await?;
     let said = said.map(|message| text_of(&message.content)).unwrap_or_default();
@@ -93,6 +123,13 @@ async fn one(
     if let Some(fields) = result.as_object_mut() {
         if is_cut {
             fields.insert("summary_truncated".to_owned(), true.into());
+            let name = budget::file_name(&child.session_id.to_string());
+            let at = (child.tenant_id, child.home());
+            let (whole, path) = dispatch::shelve(engine.host(), at, name, said).await;
+            kept.push(whole);
+            if let Some(path) = path {
+                fields.insert("summary_full_path".to_owned(), path.to_string_lossy().into());
+            }
         }
         let error = turn.error.as_ref().map(|error| error.detail.clone());
         if let Some(error) = error {

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::Step;
+use crate::model::artifact::Kept;
 use crate::model::call::{CallStatus, Execution};
 use crate::model::event::EventType;
 use crate::model::id::CallId;
@@ -67,15 +68,18 @@ impl Step<'_> {
 
     /// A child is done. With the last of its call comes the result, and the turn
     /// goes on.
-    pub fn child_ended(&mut self, child: &Subagent, result: Option<String>) {
+    pub fn child_ended(&mut self, child: &Subagent, result: Option<(String, Vec<Kept>)>) {
         self.tell_child(EventType::SubagentCompleted, child);
-        let Some(result) = result else { return };
+        let Some((result, kept)) = result else { return };
         self.settle_call(
             child.tool_call_id,
             CallStatus::Succeeded,
             EventType::ToolCallCompleted,
             result,
         );
+        for whole in kept {
+            self.keep_artifact(child.tool_call_id, whole);
+        }
         self.woken_by = "children";
         self.settle();
     }

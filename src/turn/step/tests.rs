@@ -406,6 +406,8 @@ fn rules() -> Rules {
             max_steps: 50,
             timeout: None,
             model: None,
+            max_summary_chars: 24_000,
+            auto_approve: false,
         },
         max_steps: 90,
         mode: ApprovalMode::Manual,

@@ -22,6 +22,18 @@ enum Leaves {
     Line(&'static str),
     Job,
     Note(&'static str),
+    /// A skill of this name, whole, or none.
+    Skill(&'static str),
+    /// The skill that was there, with one of these texts.
+    Changed([&'static str; 2]),
+}
+
+const SKILL: &str = "---\nname: greet\ndescription: How we say hello\n---\nSay hello.\n";
+
+/// The text of a tenant's skill, whole; nothing where there is none.
+async fn skill(owner: &Client, name: &str) -> Option<String> {
+    let answer = owner.get(&format!("/v1/skills/{name}")).await;
+    (answer.status == 200).then(|| answer.expect(200)["content"].as_str().unwrap().to_owned())
 }
 
 /// A call of a tool, and what it leaves.
@@ -63,6 +75,23 @@ fn calls() -> Vec<(&'static str, Value, Leaves)> {
             json!({"action": "create", "schedule": "every 1d", "prompt": "x"}),
             Leaves::Job,
         ),
+        ("skills_list", json!({}), Leaves::Nothing),
+        ("skill_view", json!({"name": "there"}), Leaves::Nothing),
+        (
+            "skill_manage",
+            json!({"action": "create", "name": "fresh", "content": SKILL}),
+            Leaves::Skill("fresh"),
+        ),
+        (
+            "skill_manage",
+            json!({"action": "patch", "name": "there", "old_string": "Say hello.", "new_string": "Say good day."}),
+            Leaves::Changed(["Say hello.\n", "Say good day.\n"]),
+        ),
+        (
+            "execute_code",
+            json!({"code": "from hermes_tools import terminal\nterminal('echo ran >> ran')"}),
+            Leaves::Line("ran"),
+        ),
         ("delegate_task", json!({"goal": "/say found"}), Leaves::Nothing),
         ("clarify", json!({"question": "which?"}), Leaves::Nothing),
     ]
@@ -93,6 +122,16 @@ async fn check(web: &Web, owner: &Client, session: SessionId, leaves: &Leaves, w
             let count = jobs["data"].as_array().unwrap().len();
             assert_eq!(count, usize::from(succeeded), "{what}");
         }
+        Leaves::Skill(name) => {
+            let found = skill(owner, name).await;
+            assert!(found.as_deref().is_none_or(|text| text == SKILL), "{what}: {found:?}");
+            assert!(!succeeded || found.is_some(), "{what}");
+        }
+        Leaves::Changed([before, after]) => {
+            let found = skill(owner, "there").await.unwrap();
+            let is_whole = |end: &str| found == SKILL.replace("Say hello.\n", end);
+            assert!(is_whole(after) || (is_whole(before) && !succeeded), "{what}: {found}");
+        }
         Leaves::Note(text) => {
             let user = web.server.session_now(session).await.user_id;
             let read = web
@@ -119,6 +158,14 @@ async fn run(place: &mut Place, good: usize, (tool, arguments, leaves): &(&'stat
     let workspace = web.server.workspace(session);
     std::fs::create_dir_all(&workspace).unwrap();
     std::fs::write(workspace.join("there.txt"), "old\n").unwrap();
+    let skills = place
+        .config
+        .server
+        .data_dir
+        .join("skills")
+        .join(web.server.scope.tenant().to_string());
+    std::fs::create_dir_all(skills.join("there")).unwrap();
+    std::fs::write(skills.join("there/SKILL.md"), SKILL).unwrap();
     let died = tokio::time::timeout(PATIENCE, async {
         tokio::select! {
             () = play(&web.server, session, &script) => false,

@@ -35,6 +35,8 @@ pub struct Place {
     database: Option<String>,
     pub clock: Clock,
     pub config: Config,
+    /// The server's own variables.
+    pub environment: Vec<(String, String)>,
 }
 
 /// A running server.
@@ -96,6 +98,7 @@ impl Place {
             database,
             clock,
             config,
+            environment: Vec::new(),
         }
     }
 
@@ -117,7 +120,7 @@ impl Place {
             clock: self.clock.clone(),
             probe,
             exec_program: PathBuf::from(env!("CARGO_BIN_EXE_hermes-server")),
-            environment: Vec::new(),
+            environment: self.environment.clone(),
         };
         let app = App::start(&self.config, around).await.unwrap();
         let engine = app.engine().clone();

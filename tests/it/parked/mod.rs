@@ -3,6 +3,7 @@
 
 mod client_tools;
 mod delegation;
+mod delegation_bounds;
 mod questions;
 
 use serde_json::{Value, json};

@@ -251,7 +251,8 @@ async fn each_of_64_dispatches_runs_the_generation_it_was_chosen_from() {
             let tools = registry.select(&selection, live.offers(&bench.host)).unwrap();
             for name in ["left", "right"] {
                 let tool = Arc::clone(tools.get(name).unwrap());
-                let done = dispatch::run(tool, bench.call(json!({})), Budget::default(), None).await;
+                let reader = dispatch::Reader::Model(Budget::default());
+                let done = dispatch::run(tool, bench.call(json!({})), reader, None).await;
                 assert_eq!(done.result, toolset, "{name}");
             }
             seen.insert(toolset);
