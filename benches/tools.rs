@@ -48,6 +48,7 @@ async fn main() {
     let clock = Clock::system();
     let config = Config::load(&Sources::default()).unwrap();
     let host = Host::open(HostSettings {
+        known: hermes_server::guard::redact::Known::default(),
         deny: Vec::new(),
         policy: Default::default(),
         container_guard: hermes_server::guard::standing::ContainerGuard::Skip,

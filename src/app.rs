@@ -220,6 +220,7 @@ pub async fn open_host(config: &Config, around: &Surroundings) -> Result<Host, H
         deny: config.approvals.deny.clone(),
         policy: config.approvals.policy.clone(),
         container_guard: config.approvals.container_guard,
+        known: config.known_secrets(),
         scanner: ScannerSettings {
             enabled: config.security.tirith_enabled,
             program: config.security.tirith_path.clone(),
@@ -421,6 +422,7 @@ fn settings(config: &Config) -> Settings {
         currency: config.usage.currency.clone(),
         store_retry: config.store.retry,
         memory: config.memory.limits,
+        context_files: config.agent.context_files,
         ceilings: Ceilings {
             server: config.limits.server.executing_turns,
             tenant: config.limits.tenant.executing_turns,

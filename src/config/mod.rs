@@ -27,6 +27,7 @@ mod openai;
 mod original;
 mod plugins;
 mod retention;
+mod secrets;
 mod section;
 mod security;
 mod server;

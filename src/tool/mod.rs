@@ -10,6 +10,7 @@ mod clarify;
 mod code;
 pub mod coerce;
 pub mod command_line;
+pub mod context_file;
 mod cronjob;
 mod decoder;
 mod delegation;
@@ -293,6 +294,8 @@ pub struct ToolWrites {
     pub jobs: Option<job_actions::Action>,
     /// What is kept whole beside the result.
     pub artifacts: Vec<Kept>,
+    /// What a scan says of a result that strangers wrote, where it says anything.
+    pub risk: Option<crate::guard::threat::Risk>,
     /// What the call saw or changed of files.
     pub files: Vec<file_views::FileNews>,
     /// Processes that it started.

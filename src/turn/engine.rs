@@ -94,6 +94,8 @@ pub struct Settings {
     /// How long a commit is retried while the store is away.
     pub store_retry: Duration,
     pub memory: Limits,
+    /// A session's prompt shows what a file of its workspace says of the project.
+    pub context_files: bool,
     pub ceilings: Ceilings,
 }
 
