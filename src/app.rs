@@ -390,16 +390,7 @@ fn settings(config: &Config) -> Settings {
         allow_permanent: config.approvals.allow_permanent,
         allowlist: config.command_allowlist.clone(),
         budgets: config.budgets.clone(),
-        delegation: crate::turn::delegation::Delegation {
-            max_children: config.delegation.max_concurrent_children,
-            max_depth: config.delegation.max_spawn_depth,
-            orchestrators: config.delegation.orchestrator_enabled,
-            max_steps: config.delegation.max_iterations,
-            timeout: config.delegation.child_timeout,
-            model: config.delegation.model.clone(),
-            max_summary_chars: config.delegation.max_summary_chars,
-            auto_approve: config.delegation.subagent_auto_approve,
-        },
+        delegation: delegation(&config.delegation),
         jobs_approve: config.approvals.cron_mode == crate::config::CronMode::Approve,
         job_inactivity: config.cron.inactivity,
         job_script_timeout: config.cron.script_timeout,
@@ -428,5 +419,18 @@ fn settings(config: &Config) -> Settings {
             tenant: config.limits.tenant.executing_turns,
             key: config.limits.key.executing_turns,
         },
+    }
+}
+
+fn delegation(config: &crate::config::Delegation) -> crate::turn::delegation::Delegation {
+    crate::turn::delegation::Delegation {
+        max_children: config.max_concurrent_children,
+        max_depth: config.max_spawn_depth,
+        orchestrators: config.orchestrator_enabled,
+        max_steps: config.max_iterations,
+        timeout: config.child_timeout,
+        model: config.model.clone(),
+        max_summary_chars: config.max_summary_chars,
+        auto_approve: config.subagent_auto_approve,
     }
 }
