@@ -48,6 +48,7 @@ async fn main() {
     let clock = Clock::system();
     let config = Config::load(&Sources::default()).unwrap();
     let host = Host::open(HostSettings {
+        known: hermes_server::guard::redact::Known::default(),
         deny: Vec::new(),
         policy: Default::default(),
         container_guard: hermes_server::guard::standing::ContainerGuard::Skip,
@@ -58,6 +59,7 @@ async fn main() {
         variables: Vec::new(),
         files: config.files,
         skills: config.skills,
+        memory_approval: false,
         code: config.code_execution,
         home: "/home/nobody".into(),
         agent_home: "/home/nobody/.hermes".into(),

@@ -220,6 +220,7 @@ pub async fn open_host(config: &Config, around: &Surroundings) -> Result<Host, H
         deny: config.approvals.deny.clone(),
         policy: config.approvals.policy.clone(),
         container_guard: config.approvals.container_guard,
+        known: config.known_secrets(),
         scanner: ScannerSettings {
             enabled: config.security.tirith_enabled,
             program: config.security.tirith_path.clone(),
@@ -230,6 +231,7 @@ pub async fn open_host(config: &Config, around: &Surroundings) -> Result<Host, H
         },
         variables: around.environment.clone(),
         skills: config.skills.clone(),
+        memory_approval: config.memory.write_approval,
         code: config.code_execution.clone(),
         agent_home: home.join(".hermes"),
         home,
@@ -353,6 +355,7 @@ fn settings(config: &Config) -> Settings {
         } else {
             named.unwrap_or_default()
         },
+        model_routes: config.model_routes.clone(),
         max_steps: config.agent.max_turns,
         max_duration: config.agent.max_duration,
         inactivity: config.agent.inactivity,
@@ -418,7 +421,8 @@ fn settings(config: &Config) -> Settings {
         prices: config.usage.prices.clone(),
         currency: config.usage.currency.clone(),
         store_retry: config.store.retry,
-        memory: config.memory,
+        memory: config.memory.limits,
+        context_files: config.agent.context_files,
         ceilings: Ceilings {
             server: config.limits.server.executing_turns,
             tenant: config.limits.tenant.executing_turns,

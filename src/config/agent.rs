@@ -20,6 +20,8 @@ pub struct Agent {
     pub context_length: Option<usize>,
     /// The model is shown the images of results.
     pub vision: bool,
+    /// A session's prompt shows what a file of its workspace says of the project.
+    pub context_files: bool,
     pub api_max_retries: u32,
     /// The first pause before a retry; it doubles.
     pub retry_base: Duration,
@@ -36,6 +38,7 @@ impl Agent {
                 .filter(|timeout| !timeout.is_zero()),
             context_length: Some(section.number("context_length", 0, 0..=100_000_000)).filter(|tokens| 0 < *tokens),
             vision: section.flag("vision", true),
+            context_files: section.flag("context_files", true),
             api_max_retries: section.number("api_max_retries", 3, 0..=20),
             retry_base: section.seconds("retry_base_seconds", 2, 0..=60),
         }

@@ -27,6 +27,7 @@ mod openai;
 mod original;
 mod plugins;
 mod retention;
+mod secrets;
 mod section;
 mod security;
 mod server;
@@ -53,6 +54,7 @@ pub use hooks::{Hook, HookAction, HookPoint};
 pub use layers::{Flags, Sources, process_environment};
 pub use limits::{Limit, Limits, Quota};
 pub use log::{Format, Level, Log};
+pub use memory::Memory;
 pub use node::Origin;
 pub use openai::OpenAi;
 pub use plugins::{PluginEntry, Plugins};
@@ -67,6 +69,8 @@ pub use terminal::{Isolation, Terminal};
 pub use tool_search::{ToolSearch, ToolSearchMode};
 pub use toolsets::{CustomToolset, PlatformToolsets};
 
+use std::collections::BTreeMap;
+
 use crate::model::budget::Budgets;
 use crate::model::guardrail::Limits as Guardrails;
 use section::{Findings, Section};
@@ -80,6 +84,8 @@ pub struct Config {
     pub auth: Auth,
     /// The model that answers where a session names none.
     pub model: Option<String>,
+    /// Other names for models, with the model that answers to each.
+    pub model_routes: BTreeMap<String, String>,
     pub openai: OpenAi,
     pub agent: Agent,
     pub approvals: Approvals,
@@ -93,7 +99,7 @@ pub struct Config {
     pub budgets: Budgets,
     pub terminal: Terminal,
     /// How much is remembered of a user.
-    pub memory: crate::model::memory::Limits,
+    pub memory: Memory,
     pub skills: Skills,
     pub code_execution: CodeExecution,
     pub retention: Retention,
@@ -135,6 +141,7 @@ impl Config {
             lease: root.section("lease", Lease::read),
             auth: root.section("auth", Auth::read),
             model: openai::read_model(root),
+            model_routes: openai::read_routes(root),
             openai: root.section("openai", OpenAi::read),
             agent: root.section("agent", Agent::read),
             approvals: root.section("approvals", Approvals::read),
@@ -147,7 +154,7 @@ impl Config {
             budgets: root.section("budgets", spending::read_budgets),
             terminal: root.section("terminal", Terminal::read),
             files: Files::read(root),
-            memory: root.section("memory", memory::read),
+            memory: root.section("memory", Memory::read),
             skills: root.section("skills", Skills::read),
             code_execution: root.section("code_execution", CodeExecution::read),
             retention: root.section("retention", Retention::read),

@@ -10,6 +10,7 @@ mod clarify;
 mod code;
 pub mod coerce;
 pub mod command_line;
+pub mod context_file;
 mod cronjob;
 mod decoder;
 mod delegation;
@@ -286,11 +287,15 @@ pub struct ToolWrites {
     /// A change of what is remembered of the user. What comes of it, and the
     /// result, is known under the lock of the memory only.
     pub memory: Option<memory_entries::Change>,
+    /// What waits for a person before it is written; the result says so.
+    pub pending: Option<crate::model::pending::Staged>,
     /// What is to be done with the jobs of the user; the result is known under
     /// their lock only.
     pub jobs: Option<job_actions::Action>,
     /// What is kept whole beside the result.
     pub artifacts: Vec<Kept>,
+    /// What a scan says of a result that strangers wrote, where it says anything.
+    pub risk: Option<crate::guard::threat::Risk>,
     /// What the call saw or changed of files.
     pub files: Vec<file_views::FileNews>,
     /// Processes that it started.

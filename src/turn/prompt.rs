@@ -41,6 +41,8 @@ pub(super) struct Asked<'a> {
     pub calls: &'a [CallRecord],
     /// What is sent in the place of results that are too long beside each other.
     pub shortened: &'a Shortened,
+    /// What was read of the project just now; before, the session has it.
+    pub context: Option<&'a str>,
     /// What there is to be said of the tenant's skills.
     pub skills: &'a str,
     pub with_tools: bool,
@@ -52,7 +54,11 @@ pub(super) fn request(engine: &Engine, owned: &Owned, asked: &Asked<'_>) -> Requ
     // Whoever cannot read a skill need not know of it.
     let skills = scene.tools.get("skill_view").map_or("", |_| asked.skills);
     let mut chat = vec![ChatMessage::System {
-        text: system_text(&state.session, skills, state.turn.options.instructions.as_deref()),
+        text: system_text(
+            &state.session,
+            (skills, asked.context),
+            state.turn.options.instructions.as_deref(),
+        ),
     }];
     chat.extend(transcript(asked, engine.settings().vision));
     if !with_tools {
@@ -79,13 +85,14 @@ fn sampling(turn: &TurnRecord, with_tools: bool) -> Sampling {
     sampling
 }
 
-/// Who the model is, then what there is to know, what the session says, what is
-/// remembered, and last what the turn says.
-fn system_text(session: &SessionRecord, skills: &str, of_turn: Option<&str>) -> String {
+/// Who the model is, then what there is to know, what the session says, what its
+/// project says, what is remembered, and last what the turn says.
+fn system_text(session: &SessionRecord, (skills, context): (&str, Option<&str>), of_turn: Option<&str>) -> String {
     let blocks = [
         Some(IDENTITY),
         Some(skills),
         session.instructions.as_deref(),
+        context.or(session.context_block.as_deref()),
         session.memory_block.as_deref(),
         of_turn,
     ];

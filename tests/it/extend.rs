@@ -7,6 +7,7 @@ mod handlers;
 pub mod hooks;
 mod nested;
 mod plugins;
+mod strangers;
 mod tenants;
 
 use std::path::{Path, PathBuf};

@@ -395,7 +395,11 @@ async fn is_here(state: &ApiState, caller: &Caller, id: SessionId) -> Result<(),
 }
 
 /// The session's workspace, if there is one yet: reading makes none.
-async fn existing(state: &ApiState, caller: &Caller, id: SessionId) -> Result<Option<Workspace>, Failure> {
+pub(in crate::api) async fn existing(
+    state: &ApiState,
+    caller: &Caller,
+    id: SessionId,
+) -> Result<Option<Workspace>, Failure> {
     is_here(state, caller, id).await?;
     let (host, tenant) = (state.engine.host(), caller.principal.tenant);
     let path: PathBuf = host.workspace_path(tenant, id);

@@ -12,6 +12,7 @@ mod made;
 mod once;
 mod opening;
 mod owners;
+mod pending;
 mod questions;
 mod schema;
 mod usage;

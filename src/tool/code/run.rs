@@ -15,7 +15,7 @@ use crate::base::Secret;
 use crate::base::random::{NoRandomness, unguessable};
 use crate::config::CodeMode;
 use crate::environment::{Chunk, Command, EnvironmentError, FileError, Finished, Workspace};
-use crate::guard::redact::Stream;
+use crate::guard::redact::{Known, Stream};
 use crate::live::drafts::Item;
 use crate::model::event::OutputStream;
 use crate::tool::decoder::Decoder;
@@ -161,7 +161,8 @@ async fn accompany(
     stop: CancellationToken,
 ) -> Result<Ended, Failed> {
     let (mut stdout, mut stderr) = (Captured::new(STDOUT_BYTES), Captured::new(STDERR_BYTES));
-    let mut shows = [Show::new(OutputStream::Stdout), Show::new(OutputStream::Stderr)];
+    let known = call.host.known();
+    let mut shows = [OutputStream::Stdout, OutputStream::Stderr].map(|stream| Show::new(stream, known));
     let mut timed_out = false;
     let finished = {
         let output = |chunk: Chunk| {
@@ -214,11 +215,11 @@ struct Show {
 }
 
 impl Show {
-    fn new(stream: OutputStream) -> Self {
+    fn new(stream: OutputStream, known: &Known) -> Self {
         Self {
             stream,
             decoder: Decoder::default(),
-            mask: Stream::of_output(""),
+            mask: Stream::of_output("", known),
         }
     }
 

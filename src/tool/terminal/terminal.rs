@@ -287,7 +287,8 @@ async fn stream(
     };
     let (mut stdout, mut stderr) = (Decoder::default(), Decoder::default());
     // Viewers see what the model reads later: without secrets.
-    let mut masks = [Stream::of_output(request.command), Stream::of_output(request.command)];
+    let mask = || Stream::of_output(request.command, call.host.known());
+    let mut masks = [mask(), mask()];
     let show = |stream: OutputStream, text: &str| {
         if !text.is_empty() {
             call.pen.push(Item::Output(call.call_id, stream), text);
