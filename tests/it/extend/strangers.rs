@@ -56,8 +56,11 @@ fn orders_in_a_result_are_an_event_and_a_harmless_result_is_none() {
                 .contains(&json!("prompt_injection")),
             "{data}"
         );
-        let calls = events.iter().filter(|event| event["type"] == "tool_call.completed");
-        assert_eq!(calls.next_back().unwrap()["data"]["tool_call"]["id"], data["tool_call_id"]);
+        let mut calls = events.iter().filter(|event| event["type"] == "tool_call.completed");
+        assert_eq!(
+            calls.next_back().unwrap()["data"]["tool_call"]["id"],
+            data["tool_call_id"]
+        );
         web.stop().await;
     });
 }
