@@ -27,6 +27,7 @@ mod openai;
 mod original;
 mod plugins;
 mod retention;
+mod secrets;
 mod section;
 mod security;
 mod server;
@@ -53,6 +54,7 @@ pub use hooks::{Hook, HookAction, HookPoint};
 pub use layers::{Flags, Sources, process_environment};
 pub use limits::{Limit, Limits, Quota};
 pub use log::{Format, Level, Log};
+pub use memory::Memory;
 pub use node::Origin;
 pub use openai::OpenAi;
 pub use plugins::{PluginEntry, Plugins};
@@ -97,7 +99,7 @@ pub struct Config {
     pub budgets: Budgets,
     pub terminal: Terminal,
     /// How much is remembered of a user.
-    pub memory: crate::model::memory::Limits,
+    pub memory: Memory,
     pub skills: Skills,
     pub code_execution: CodeExecution,
     pub retention: Retention,
@@ -152,7 +154,7 @@ impl Config {
             budgets: root.section("budgets", spending::read_budgets),
             terminal: root.section("terminal", Terminal::read),
             files: Files::read(root),
-            memory: root.section("memory", memory::read),
+            memory: root.section("memory", Memory::read),
             skills: root.section("skills", Skills::read),
             code_execution: root.section("code_execution", CodeExecution::read),
             retention: root.section("retention", Retention::read),

@@ -52,7 +52,7 @@ pub(super) const AUTH: &[&str] = &["adopt_external_logins", "codex_login_flow"];
 
 #[rustfmt::skip]
 pub(super) const MEMORY: &[&str] = &[
-    "flush_min_turns", "memory_enabled", "nudge_interval", "provider", "user_profile_enabled", "write_approval",
+    "flush_min_turns", "memory_enabled", "nudge_interval", "provider", "user_profile_enabled",
 ];
 
 pub(super) const SKILLS: &[&str] = &[

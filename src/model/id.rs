@@ -20,6 +20,8 @@ pub mod kinds {
     #[derive(Debug)]
     pub struct Question;
     #[derive(Debug)]
+    pub struct PendingWrite;
+    #[derive(Debug)]
     pub struct Job;
     #[derive(Debug)]
     pub struct JobRun;
@@ -64,6 +66,9 @@ impl Kind for kinds::Approval {
 impl Kind for kinds::Question {
     const PREFIX: &'static str = "qst";
 }
+impl Kind for kinds::PendingWrite {
+    const PREFIX: &'static str = "pend";
+}
 impl Kind for kinds::Job {
     const PREFIX: &'static str = "job";
 }
@@ -105,6 +110,7 @@ pub type MessageId = Id<kinds::Message>;
 pub type CallId = Id<kinds::Call>;
 pub type ApprovalId = Id<kinds::Approval>;
 pub type QuestionId = Id<kinds::Question>;
+pub type PendingWriteId = Id<kinds::PendingWrite>;
 pub type JobId = Id<kinds::Job>;
 pub type JobRunId = Id<kinds::JobRun>;
 pub type GrantId = Id<kinds::Grant>;

@@ -20,6 +20,7 @@ pub mod lineage;
 pub mod memory;
 pub mod message;
 pub mod pattern;
+pub mod pending;
 pub mod policy;
 pub mod precondition;
 pub mod preview;

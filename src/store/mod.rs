@@ -36,6 +36,7 @@ mod notices;
 pub mod once;
 mod open;
 mod overview;
+pub mod pending;
 mod policies;
 mod postgres;
 mod postgres_link;

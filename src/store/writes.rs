@@ -82,6 +82,9 @@ impl Rows<'_> {
         for (target, entries) in &writes.memories {
             self.write_memory(&session.user_id, *target, entries, at).await?;
         }
+        for pending in &writes.pending {
+            self.add_pending_write(pending).await?;
+        }
         for process in &writes.processes {
             self.add_background(&session.user_id, process).await?;
         }

@@ -20,6 +20,7 @@ use crate::environment::{
 use crate::guard::file_access::{Places, normalised};
 use crate::guard::flow;
 use crate::guard::policy::{Compiled, Policy};
+use crate::guard::redact::Known;
 use crate::guard::standing::{ContainerGuard, DenyList, Standing, under};
 use crate::guard::{Backend, Finding, Judgement, Setting};
 use crate::model::id::{SessionId, TenantId};
@@ -43,11 +44,15 @@ pub struct HostSettings {
     /// `approvals.policy`: rules for every tenant.
     pub policy: Policy,
     pub container_guard: ContainerGuard,
+    /// The server's own secrets.
+    pub known: Known,
     pub scanner: ScannerSettings,
     /// The server's variables, of which commands see those that the settings
     /// pass on.
     pub variables: Vec<(String, String)>,
     pub skills: config::Skills,
+    /// Whether a person is asked before an agent remembers something.
+    pub memory_approval: bool,
     /// How long programs run, and what they may.
     pub code: config::CodeExecution,
     /// The home of the user the server runs as.
@@ -93,12 +98,14 @@ pub struct Host {
     deny: DenyList,
     policy: Compiled,
     container_guard: ContainerGuard,
+    known: Known,
     scanner: Arc<Scanner>,
     readings: Arc<Readings>,
     /// How much of a file is shown.
     pub files: config::Files,
     pub code: config::CodeExecution,
     pub skills: config::Skills,
+    pub memory_approval: bool,
     plugin_skills: Mutex<Vec<PluginShelf>>,
     skill_index: Index,
     /// Names of the server's variables that commands see.
@@ -143,6 +150,7 @@ impl Host {
             deny: DenyList::new(&settings.deny).ok_or(HostError::Deny)?,
             policy: settings.policy.compile()?,
             container_guard: settings.container_guard,
+            known: settings.known.clone(),
             scanner: Arc::new(Scanner::new(settings.scanner.clone())),
             readings: Arc::default(),
             files: settings.files.clone(),
@@ -151,6 +159,7 @@ impl Host {
             max_foreground_timeout: terminal.max_foreground_timeout,
             code: settings.code,
             skills: settings.skills,
+            memory_approval: settings.memory_approval,
             plugin_skills: Mutex::default(),
             passed: passthrough.iter().map(|(name, _)| name.clone()).collect(),
             skill_index: Index::default(),
@@ -201,8 +210,18 @@ impl Host {
         under(command, self.readings.read(command, &setting), &setting, &standing)
     }
 
+    /// The server's own secrets, to be masked in whatever is shown.
+    pub fn known(&self) -> &Known {
+        &self.known
+    }
+
     pub fn scanner(&self) -> &Arc<Scanner> {
         &self.scanner
+    }
+
+    /// Long commands that were read.
+    pub fn readings(&self) -> &Readings {
+        &self.readings
     }
 
     /// What is asked about a program of another language than the shell's.
@@ -258,6 +277,11 @@ impl Host {
             plugins: self.plugin_skills(tenant),
             disabled: self.skills.disabled.clone(),
         }
+    }
+
+    /// Whether anything that agents write may wait for a person.
+    pub fn stages_writes(&self) -> bool {
+        self.memory_approval || self.skills.write_approval
     }
 
     /// The tenant's plugins before everybody's.

@@ -10,11 +10,16 @@
     reason = "keys of JSON objects: a read of a missing one is null, and what is written is an object made here"
 )]
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::base::text::first_chars;
 use crate::guard::threat::{self, Scope};
 use crate::model::memory::Target;
+use crate::model::pending::{PendingKind, Staged};
+
+/// The rule by which a change of the memory wants a person.
+pub const WRITE_RULE: &str = "memory-write";
 
 /// Between entries, where they are shown and counted as one text.
 pub const SEPARATOR: &str = "\n§\n";
@@ -22,7 +27,8 @@ pub const SEPARATOR: &str = "\n§\n";
 /// Characters of an entry that are shown where several match.
 const PREVIEW_CHARS: usize = 80;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
 pub enum Operation {
     Add { content: String },
     Replace { old_text: String, content: String },
@@ -30,7 +36,7 @@ pub enum Operation {
 }
 
 /// A change of one list, as a call asks for it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     pub target: Target,
     pub operations: Vec<Operation>,
@@ -74,6 +80,15 @@ impl Change {
             }
         };
         Ok(Self { target, operations })
+    }
+
+    /// As it waits for a person.
+    pub fn staged(&self) -> Staged {
+        Staged {
+            kind: PendingKind::Memory,
+            subject: format!("changes of the list `{}`", self.target.name()),
+            change: json!(self),
+        }
     }
 }
 

@@ -104,6 +104,7 @@ pub(super) async fn at_work(
         budgets: Vec::new(),
         queue_is_empty: false,
         jobs: Vec::new(),
+        waiting_writes: 0,
         memories: Memories::default(),
     })
 }
@@ -159,6 +160,9 @@ async fn carried(
         writes.turns.push(state.turn.clone());
     }
     let risen = kin::risen(&state, &mut writes);
+    // Whoever asks has read what there is to be read beside it.
+    let asked = writes.new_approvals.iter().map(|approval| approval.id);
+    engine.host().readings().have_read(asked);
     let to_review = writes.new_approvals.iter();
     let to_review = to_review
         .filter(|approval| approval.reviewer == SMART)

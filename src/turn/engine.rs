@@ -84,6 +84,8 @@ pub struct Settings {
     pub job_toolsets: Vec<String>,
     pub guardrail: guardrail::Limits,
     pub search: search::Settings,
+    /// The model is shown the images of results.
+    pub vision: bool,
     /// Tokens of the model's window, where that is known.
     pub window: Option<usize>,
     pub prices: Prices,
@@ -92,6 +94,8 @@ pub struct Settings {
     /// How long a commit is retried while the store is away.
     pub store_retry: Duration,
     pub memory: Limits,
+    /// A session's prompt shows what a file of its workspace says of the project.
+    pub context_files: bool,
     pub ceilings: Ceilings,
 }
 

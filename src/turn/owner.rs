@@ -85,6 +85,12 @@ pub(super) enum Change {
     },
 }
 
+/// Changes of the user that wait for a person.
+async fn waiting(rows: &mut Rows<'_>, state: &State) -> Result<usize, StoreError> {
+    let count = rows.count_pending_writes_of(&state.session.user_id).await?;
+    Ok(usize::try_from(count).unwrap_or(usize::MAX))
+}
+
 impl Change {
     fn label(&self) -> &'static str {
         match self {
@@ -102,6 +108,15 @@ impl Change {
             return false;
         };
         results.iter().any(|(_, done)| done.writes.memory.is_some())
+    }
+
+    /// Whether results may leave something for a person to let in.
+    fn stages(&self) -> bool {
+        let (Self::Results(results) | Self::Kept(results) | Self::End { results, .. }) = self else {
+            return false;
+        };
+        let mut writes = results.iter().map(|(_, done)| &done.writes);
+        writes.any(|writes| writes.pending.is_some() || writes.memory.is_some())
     }
 
     /// Whether results change jobs of the user.
@@ -329,6 +344,13 @@ impl Owned {
                     let state = match change.remembers() {
                         true => State {
                             memories: rows.lock_memories(&state.session.user_id, engine.clock().now()).await?,
+                            ..state
+                        },
+                        false => state,
+                    };
+                    let state = match change.stages() && engine.host().stages_writes() {
+                        true => State {
+                            waiting_writes: waiting(&mut rows, &state).await?,
                             ..state
                         },
                         false => state,

@@ -36,6 +36,8 @@ pub struct State {
     pub queue_is_empty: bool,
     /// The jobs of the user; only where something is done with them.
     pub jobs: Vec<Job>,
+    /// Changes of the user that wait for a person; only where one is added.
+    pub waiting_writes: usize,
     /// What is remembered of the user; only where something is made of it.
     pub memories: Memories,
 }
@@ -53,6 +55,7 @@ impl State {
             budgets: Vec::new(),
             queue_is_empty: false,
             jobs: Vec::new(),
+            waiting_writes: 0,
             memories: Memories::default(),
         }
     }

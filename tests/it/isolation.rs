@@ -4,7 +4,7 @@
 mod world;
 
 use hermes_server::model::id::{
-    ApprovalId, ArtifactId, BackgroundId, CallId, GrantId, JobId, KeyId, QuestionId, SessionId, TurnId,
+    ApprovalId, ArtifactId, BackgroundId, CallId, GrantId, JobId, KeyId, PendingWriteId, QuestionId, SessionId, TurnId,
 };
 use hermes_server::model::principal::Scope;
 use reqwest::Method;
@@ -15,7 +15,7 @@ use crate::harness::http::{Answer, Events, Web};
 use crate::harness::on_both;
 use crate::openapi::{Operation, document, operations};
 
-pub use world::{Ids, World, question_asked};
+pub use world::{Ids, World, question_asked, waiting_write};
 use world::{SECRET, SKILL, SKILL_FILE};
 
 /// Operations whose path names something that belongs to no tenant. The list
@@ -40,6 +40,7 @@ fn unknown(web: &Web) -> Ids {
         ("qst", QuestionId::new(clock).to_string()),
         ("proc", BackgroundId::new(clock).to_string()),
         ("job", JobId::new(clock).to_string()),
+        ("pend", PendingWriteId::new(clock).to_string()),
     ])
 }
 
@@ -270,6 +271,10 @@ fn with_the_scope_the_owner_is_served() {
             let mut scopes: Vec<Scope> = operation.scopes().into_iter().filter_map(Scope::named).collect();
             scopes.push(Scope::SessionsRead);
             let client = web.user("owner", &scopes).await;
+            // One that was let in is gone already.
+            if operation.id == "reject_pending_write" {
+                waiting_write(&web, &client, world.ids["pend"].parse().unwrap()).await;
+            }
             let path = filled(operation, &world.ids);
             let body = within(body(&document, operation), &world.ids);
             let answer = call(&client, operation, &path, body.as_ref()).await;

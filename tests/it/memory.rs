@@ -167,7 +167,7 @@ fn two_sessions_that_note_at_once_lose_nothing() {
 #[test]
 fn what_is_refused_says_why_and_changes_nothing() {
     on_both(async |mut place| {
-        place.config.memory.memory = 60;
+        place.config.memory.limits.memory = 60;
         let web = place.serve().await;
         let talk = session_of(&web, &web.owner().await).await;
         let long = "x".repeat(50);

@@ -1,6 +1,7 @@
 //! What the document promises of whole kinds of operations, tried on each of
 //! them: a new route is in here without anybody adding it.
 
+use hermes_server::model::id::PendingWriteId;
 use hermes_server::model::principal::Scope;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use crate::harness::client::{Client, NewKey};
 use crate::harness::http::{Answer, Web};
 use crate::harness::on_both;
 use crate::harness::script::guarded;
-use crate::isolation::{Ids, World, body, closed, filled, least, question_asked, with, within};
+use crate::isolation::{Ids, World, body, closed, filled, least, question_asked, waiting_write, with, within};
 use crate::jobs::runs;
 use crate::openapi::{Operation, document};
 
@@ -187,6 +188,7 @@ fn every_list_takes_a_limit_and_a_cursor() {
 /// One more of everything that is listed, in the world's session where it has a
 /// part in it.
 async fn another_of_each(web: &Web, owner: &Client, world: &World) {
+    waiting_write(web, owner, PendingWriteId::new(web.server.engine.clock())).await;
     question_asked(web, owner).await;
     let job = json!({"prompt": "/say x", "schedule": "every 1d"});
     owner.post("/v1/jobs", &job).await.expect(201);

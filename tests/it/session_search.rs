@@ -173,3 +173,29 @@ fn the_own_line_foreign_sessions_and_unclear_requests_are_refused() {
         web.stop().await;
     });
 }
+
+#[test]
+fn what_jobs_said_comes_behind_what_people_talked_about() {
+    on_both(async |mut place| {
+        let web = place.serve().await;
+        let owner = web.owner().await;
+        titled(&web, &owner, "Walk", &["/say the harbour was quiet"]).await;
+        let body = json!({"prompt": "/say harbour harbour harbour", "schedule": "every 1h", "name": "harbour"});
+        let job = owner.post("/v1/jobs", &body).await.expect(201);
+        let trigger = format!("/v1/jobs/{}/trigger", job["id"].as_str().unwrap());
+        owner.post(&trigger, &json!({})).await.expect(200);
+        crate::jobs::runs(&owner, &job, 1).await;
+        let here = Talk::new(&web, &owner, &json!({})).await;
+        let found = looked(&here, &json!({"query": "harbour"})).await;
+        let sources: Vec<&str> = found["results"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|result| result["source"].as_str().unwrap())
+            .collect();
+        assert_eq!(sources, ["api", "cron"], "{found}");
+        let first = looked(&here, &json!({"query": "harbour", "limit": 1})).await;
+        assert_eq!(first["results"][0]["source"], "api");
+        web.stop().await;
+    });
+}

@@ -9,8 +9,10 @@ mod approvals;
 mod artifacts;
 mod audit;
 pub(super) mod bounds;
+mod byte_range;
 mod decisions;
 mod documents;
+mod file_state;
 pub(super) mod files;
 mod fork;
 mod grants;
@@ -22,6 +24,7 @@ mod keys;
 mod listing;
 pub(super) mod models;
 mod new_turn;
+mod pending_writes;
 mod plugins;
 mod policies;
 mod processes;
@@ -58,6 +61,7 @@ pub(super) fn routes() -> Surface {
         .merge(turns::routes())
         .merge(approvals::routes())
         .merge(decisions::routes())
+        .merge(pending_writes::routes())
         .merge(questions::routes())
         .merge(tool_results::routes())
         .merge(files::routes())

@@ -141,6 +141,10 @@ mod tests {
         assert_eq!(ask.question, "Which?");
         assert_eq!(ask.choices, ["a", "b", "c", "4"]);
         assert!(asked(&json!({"question": "Which?"})).choices.is_empty());
+        let many: Vec<String> = (0..1_000).map(|number| number.to_string().repeat(1_000)).collect();
+        let ask = asked(&json!({"question": "Which?", "choices": many}));
+        let longest = ask.choices.iter().map(String::len).max();
+        assert_eq!((ask.choices.len(), longest), (MAX_CHOICES, Some(MAX_CHOICE_CHARS)));
     }
 
     #[test]

@@ -6,11 +6,12 @@
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
+use crate::guard::{Finding, Severity, Span};
 use crate::model::call::{Effect, Footprint};
 use crate::tool::budget::ResultLimit;
 use crate::tool::memory_entries::{self, Change};
 use crate::tool::registry::Registered;
-use crate::tool::{Call, Done, Place, Spec, Tool, ToolWrites};
+use crate::tool::{Call, Done, Host, Judged, Place, Spec, Tool, ToolWrites};
 
 inventory::submit!(Registered(&Memory));
 
@@ -71,6 +72,24 @@ impl Tool for Memory {
 
     fn footprint(&self, _arguments: &Value, _place: &Place<'_>) -> Footprint {
         Footprint::Alone
+    }
+
+    fn judge(&self, arguments: &Value, _place: &Place<'_>, host: &Host) -> Judged {
+        // What will be refused needs nobody's consent.
+        if !host.memory_approval || Change::read(arguments).is_err() {
+            return Judged::Allow;
+        }
+        let finding = Finding {
+            rule: memory_entries::WRITE_RULE.to_owned(),
+            key: "memory_write".to_owned(),
+            description: "what is remembered of the user would change for all later sessions".to_owned(),
+            severity: Severity::Medium,
+            span: Span::default(),
+            argv: Vec::new(),
+        };
+        Judged::Ask {
+            findings: vec![finding],
+        }
     }
 
     fn subject(&self, _arguments: &Value) -> String {

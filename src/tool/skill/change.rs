@@ -45,11 +45,20 @@ pub enum Change {
     },
     WriteFile {
         file: String,
+        #[serde(with = "text")]
         content: Vec<u8>,
     },
     RemoveFile {
         file: String,
     },
+}
+
+/// A change with the skill that it is asked for, as it waits for a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedChange {
+    pub name: String,
+    #[serde(flatten)]
+    pub change: Change,
 }
 
 /// Who stands for a text that the scan finds dangerous.
@@ -180,7 +189,7 @@ impl Scan<'_> {
             Consent::Nobody | Consent::ToTheChange => scan::file(path, content).critical().to_vec(),
         };
         if self.consent == Consent::ToTheChange && !critical.is_empty() {
-            let shown = self.change.report().and(scan::file(path, before));
+            let shown = self.change.report().and(&scan::file(path, before));
             critical.retain(|finding| !shown.critical().contains(finding));
         }
         match critical.is_empty() {
@@ -192,12 +201,38 @@ impl Scan<'_> {
     fn of_folder(&self, folder: &Path) -> Vec<String> {
         match self.consent {
             Consent::Unasked => Vec::new(),
-            Consent::Nobody | Consent::ToTheChange => self.change.report().and(scan::folder(folder)).findings,
+            Consent::Nobody | Consent::ToTheChange => self.change.report().and(&scan::folder(folder)).findings,
         }
     }
 }
 
 impl Change {
+    /// Whether it could be made at all, apart from what is there.
+    pub fn check(&self, name: &str) -> Result<(), Refusal> {
+        name::asked(name)?;
+        match self {
+            Self::Create { content, .. } | Self::Edit { content } => drop(Document::read(content)?),
+            Self::WriteFile { file, content } => {
+                name::support(file)?;
+                checked_size(content.len())?;
+            }
+            Self::Patch { file: Some(file), .. } | Self::RemoveFile { file } => drop(name::support(file)?),
+            Self::Patch { file: None, .. } | Self::Delete { .. } => {}
+        }
+        Ok(())
+    }
+
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Self::Create { .. } => "create",
+            Self::Edit { .. } => "edit",
+            Self::Patch { .. } => "patch",
+            Self::Delete { .. } => "delete",
+            Self::WriteFile { .. } => "write_file of",
+            Self::RemoveFile { .. } => "remove_file of",
+        }
+    }
+
     /// What the scan says of the texts that the change itself brings.
     pub fn report(&self) -> Report {
         match self {
@@ -366,4 +401,17 @@ fn put(path: &Path, content: &[u8]) -> io::Result<()> {
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     File::open(directory)?.sync_all()
+}
+
+/// Bytes as the text that they are; agents write nothing else.
+mod text {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&String::from_utf8_lossy(bytes))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        String::deserialize(deserializer).map(String::into_bytes)
+    }
 }

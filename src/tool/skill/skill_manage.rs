@@ -3,12 +3,13 @@
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::change::{Alone, Change, Consent, Made, Refusal};
+use super::change::{Alone, AskedChange, Change, Consent, Made, Refusal};
 use crate::guard::{Finding, Severity, Span};
 use crate::model::call::{Effect, Footprint};
+use crate::model::pending::{PendingKind, Staged};
 use crate::tool::budget::ResultLimit;
 use crate::tool::registry::Registered;
-use crate::tool::{Call, Done, Host, Judged, Place, Spec, Tool, error_text};
+use crate::tool::{Call, Done, Host, Judged, Place, Spec, Tool, ToolWrites, error_text};
 
 inventory::submit!(Registered(&SkillManage));
 
@@ -66,7 +67,8 @@ impl Tool for SkillManage {
 
     /// What only comes of a patch is looked at when it is made.
     fn judge(&self, arguments: &Value, _place: &Place<'_>, host: &Host) -> Judged {
-        if !host.skills.guard_agent_created {
+        // What waits for a person that person sees.
+        if !host.skills.guard_agent_created || host.skills.write_approval {
             return Judged::Allow;
         }
         // What will be refused needs nobody's consent.
@@ -110,6 +112,9 @@ async fn manage(call: Call) -> Done {
         Err(missing) => return refused(&missing),
     };
     let library = call.host.skills(call.tenant_id);
+    if call.host.skills.write_approval {
+        return staged(name, change);
+    }
     let consent = match call.host.skills.guard_agent_created {
         true => Consent::ToTheChange,
         false => Consent::Unasked,
@@ -129,6 +134,26 @@ async fn manage(call: Call) -> Done {
         }
         Ok(Err(refusal)) => refused(&refusal.to_string()),
         Err(_) => Done::failure(error_text::failed("Aborted", "the change was aborted")),
+    }
+}
+
+/// The change waits for a person, once it is one that could be made.
+fn staged(name: String, change: Change) -> Done {
+    if let Err(refusal) = change.check(&name) {
+        return refused(&refusal.to_string());
+    }
+    let subject = format!("{} skill {name}", change.verb());
+    let asked = AskedChange { name, change };
+    Done {
+        writes: ToolWrites {
+            pending: Some(Staged {
+                kind: PendingKind::Skill,
+                subject,
+                change: json!(asked),
+            }),
+            ..ToolWrites::default()
+        },
+        ..Done::default()
     }
 }
 

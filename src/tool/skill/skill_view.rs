@@ -113,7 +113,7 @@ async fn lay_out(call: &Call, credentials: Vec<(String, String)>) -> Map<String,
         match written.await {
             Ok(()) => drop(paths.insert(name, json!(path.to_string_lossy()))),
             Err(error) => {
-                tracing::warn!(session = %call.session_id, %error, "credentials of a skill cannot be laid out")
+                tracing::warn!(session = %call.session_id, %error, "credentials of a skill cannot be laid out");
             }
         }
     }

@@ -14,6 +14,7 @@ mod deliveries;
 mod fork;
 mod import;
 mod jobs;
+mod pending;
 mod processes;
 mod questions;
 mod queue;

@@ -15,6 +15,7 @@ use crate::model::id::{CallId, GrantId};
 use crate::model::lineage::Ancestor;
 use crate::model::record::CallRecord;
 use crate::model::session::ApprovalMode;
+use crate::tool::memory_entries;
 use crate::tool::registry::Entry;
 use crate::tool::{Judged, Place};
 
@@ -106,6 +107,10 @@ impl Step<'_> {
                 return self.settle_call(id, CallStatus::Failed, EventType::ToolCallCompleted, text);
             }
         }
+        let tool = self.state.call(id).and_then(|call| self.world.tools.get(&call.name));
+        if let Some(form) = tool.and_then(|tool| tool.form()) {
+            self.state.turn.progress.forms.insert(id, form);
+        }
         self.mark(id, CallStatus::Running);
         self.push_call_event(EventType::ToolCallStarted, id);
     }
@@ -193,6 +198,8 @@ impl Step<'_> {
         match (flow::decide(&case), grant) {
             (flow::Step::Exempt(setting), _) => instead(Instead::Exempted(setting)),
             (flow::Step::Granted, Some(grant)) => instead(Instead::Grant(grant.id)),
+            // What is only remembered waits for somebody, and is no command.
+            (flow::Step::Unattended, _) if only_remembers(asked.findings) && self.stages_memory() => Gate::Run,
             (flow::Step::Unattended, _) => unattended(asked.findings),
             (flow::Step::Review, _) => ask(SMART),
             _ => ask(HUMAN),
@@ -379,6 +386,13 @@ pub(super) fn refusal(why: &str, reason: Option<&str>) -> String {
         fields.insert("reason".to_owned(), reason.into());
     }
     text.to_string()
+}
+
+/// Whether nothing but the memory's own rule wants a person.
+fn only_remembers(findings: &[Finding]) -> bool {
+    findings
+        .iter()
+        .all(|finding| finding.rule == memory_entries::WRITE_RULE)
 }
 
 /// Nobody is there to ask.

@@ -17,6 +17,7 @@ mod finish;
 mod gate;
 mod nested;
 mod park;
+mod pending;
 mod plan;
 mod recover;
 mod results;

@@ -163,6 +163,7 @@ impl Game {
             budgets: Vec::new(),
             queue_is_empty: false,
             jobs: Vec::new(),
+            waiting_writes: 0,
             memories: crate::model::memory::Memories::default(),
         };
         let mut game = Self {
@@ -333,6 +334,7 @@ impl Game {
                 spent: Some(spent),
                 hooked: Vec::new(),
                 artifacts: Vec::new(),
+                context: None,
             });
         })
     }
@@ -445,6 +447,7 @@ fn session(clock: &Clock) -> SessionRecord {
         todo: "[]".to_owned(),
         seen_files: String::new(),
         memory_block: None,
+        context_block: None,
         cwd: None,
         node_id: None,
         lineage: None,

@@ -30,7 +30,17 @@ print(type(found).__name__, found["total_count"], len(text) > 150_000, "needle 0
         let done = nested(&log, "tool_call.completed");
         assert!(done[0]["result"].as_str().unwrap().contains("needle 00999"));
         let kept = talk.client.get(&talk.path("/artifacts")).await.expect(200);
-        assert_eq!(kept["data"], json!([]), "nothing had to be put aside");
+        let kinds: Vec<&Value> = kept["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|kept| &kept["kind"])
+            .collect();
+        assert_eq!(
+            kinds,
+            ["file"],
+            "nothing had to be put aside; the program left its file"
+        );
         web.stop().await;
     });
 }
@@ -166,6 +176,39 @@ fn a_reviewer_decides_on_each_call_of_a_program_and_leaves_a_person_what_it_does
         let said = messages(&talk).await;
         let told: Value = serde_json::from_str(results(&said).last().unwrap()).unwrap();
         assert_eq!(told["output"], "None\ndenied\n", "{told}");
+        web.stop().await;
+    });
+}
+
+#[test]
+fn what_is_no_request_is_answered_in_words_and_the_program_goes_on() {
+    on_both(async |mut place| {
+        let web = place.serve().await;
+        let talk = trusted(&web, &web.owner().await).await;
+        let code = r#"
+import hermes_tools, json
+ask = lambda line: json.loads(json.loads(hermes_tools._exchange(line)))["error"]
+print(ask(b"not json\n"))
+print(ask(b"[1, 2]\n"))
+print(ask(b"x" * (17 << 20) + b"\n"))
+token = hermes_tools._TOKEN
+print(ask(json.dumps({"tool": "terminal", "args": [1], "token": token}).encode() + b"\n"))
+print(hermes_tools.terminal("echo fine")["output"].strip())
+"#;
+        let told = run(&talk, code).await;
+        let output: Vec<&str> = told["output"].as_str().unwrap().lines().collect();
+        assert_eq!(
+            output,
+            [
+                "Invalid JSON: a request is one object on one line",
+                "Invalid JSON: a request is one object on one line",
+                "the request is too long",
+                "`args` must be an object",
+                "fine"
+            ],
+            "{told}"
+        );
+        assert_eq!(told["tool_calls_made"], 1);
         web.stop().await;
     });
 }

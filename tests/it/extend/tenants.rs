@@ -29,7 +29,14 @@ async fn work(talk: &mut Talk, word: &str) -> String {
         ),
         call("process", &json!({"action": "list"})),
         call("cronjob", &json!({"action": "list"})),
+        call(
+            "skill_manage",
+            &json!({"action": "create", "name": format!("{word}-skill"),
+                "content": format!("---\nname: {word}\ndescription: How {word} is done\n---\nDo {word}.\n")}),
+        ),
+        call("skills_list", &json!({})),
         call("session_search", &json!({"query": "remember"})),
+        call("session_search", &json!({})),
         call("search_files", &json!({"pattern": ".", "path": "."})),
     ] {
         told.push_str(&results(talk, &script).await.join("\n"));
@@ -46,6 +53,8 @@ async fn shown(client: &Client, session: &str) -> String {
         "/v1/tools".to_owned(),
         "/v1/toolsets".to_owned(),
         "/v1/jobs".to_owned(),
+        "/v1/skills".to_owned(),
+        "/v1/pending-writes".to_owned(),
         "/v1/search?q=remember".to_owned(),
         "/v1/search?q=tool".to_owned(),
         format!("/v1/sessions/{session}/tools"),

@@ -3,6 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use hermes_server::base::Id;
+use hermes_server::model::id::PendingWriteId;
+use hermes_server::model::pending::{PendingKind, PendingWrite};
 use reqwest::Method;
 use serde_json::json;
 
@@ -76,6 +79,8 @@ impl World {
             .as_str()
             .unwrap()
             .to_owned();
+        let pending = Id::new(web.server.engine.clock());
+        waiting_write(web, owner, pending).await;
         let artifact = planted(web, owner, &session, SECRET).await;
         Self {
             ids: Ids::from([
@@ -89,6 +94,7 @@ impl World {
                 ("proc", process),
                 ("job", job.as_str().unwrap().to_owned()),
                 ("art", artifact),
+                ("pend", pending.to_string()),
             ]),
             secret: SECRET,
         }
@@ -97,6 +103,28 @@ impl World {
     pub fn is_in(&self, text: &str) -> bool {
         text.contains(self.secret) || self.ids.values().any(|id| text.contains(id.as_str()))
     }
+}
+
+/// A change that waits for the owner.
+pub async fn waiting_write(web: &Web, owner: &Client, id: PendingWriteId) {
+    let clock = web.server.engine.clock();
+    let pending = PendingWrite {
+        id,
+        user_id: "owner".to_owned(),
+        session_id: Id::new(clock),
+        turn_id: Id::new(clock),
+        tool_call_id: Id::new(clock),
+        kind: PendingKind::Memory,
+        subject: SECRET.to_owned(),
+        change: json!({"target": "memory", "operations": [{"action": "add", "content": "likes tea"}]}),
+        created_at: clock.now(),
+    };
+    let tenant = owner.tenant.unwrap_or_else(|| web.server.app.default_tenant());
+    let scope = web.server.engine.store().scope(tenant);
+    let added = scope.write("test", move |mut rows| {
+        Box::pin(async move { rows.add_pending_write(&pending).await })
+    });
+    added.await.unwrap();
 }
 
 /// The approval that the session's turn waits for, once it does.

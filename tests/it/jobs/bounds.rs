@@ -5,7 +5,24 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{answered, path, runs, script};
-use crate::harness::on_both;
+use crate::harness::client::Client;
+use crate::harness::{PATIENCE, on_both};
+
+/// The session of the job's next run, once it began.
+async fn begun(owner: &Client, job: &Value, before: &Value) -> Value {
+    let look = async {
+        loop {
+            let newest = owner.get(&path(job, "")).await.expect(200)["last_session_id"].clone();
+            if newest != *before {
+                return newest;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, look)
+        .await
+        .expect("the run begins in time")
+}
 
 #[test]
 fn a_job_remembers_its_newest_runs_and_their_sessions_stay() {
@@ -16,10 +33,11 @@ fn a_job_remembers_its_newest_runs_and_their_sessions_stay() {
         let body = json!({"prompt": "/say it rains", "schedule": "every 1h"});
         let job = owner.post("/v1/jobs", &body).await.expect(201);
         for count in 1..=5 {
+            let before = owner.get(&path(&job, "")).await.expect(200)["last_session_id"].clone();
             owner.post(&path(&job, "/trigger"), &json!({})).await.expect(200);
+            let newest = begun(&owner, &job, &before).await;
             let found = runs(&owner, &job, count.min(3)).await;
             // The newest is there, whatever went.
-            let newest = owner.get(&path(&job, "")).await.expect(200)["last_session_id"].clone();
             assert_eq!(found[0]["session_id"], newest);
         }
         let sessions = owner.get("/v1/sessions").await.expect(200);

@@ -428,3 +428,34 @@ fn tenants_at_once_read_their_own_skill_of_one_name() {
         web.stop().await;
     });
 }
+
+#[test]
+fn a_binary_file_of_a_skill_is_named_and_a_program_among_them_refused() {
+    on_both(async |mut place| {
+        let web = place.serve().await;
+        let owner = web.owner().await;
+        put(&owner, "/v1/skills/deploy", DEPLOY).await.expect(201);
+        let file = |name: &str| format!("/v1/skills/deploy/files/assets/{name}");
+        let picture = owner
+            .request(Method::PUT, &file("a.png"))
+            .body(vec![0x89, b'P', 0xff, 0]);
+        assert_eq!(sent(picture).await.status, 201);
+        let program = owner
+            .request(Method::PUT, &file("tool"))
+            .body(b"\x7fELF\x02\x01\x01\0".to_vec());
+        let refused = sent(program).await.problem(400, "invalid_request");
+        assert!(
+            refused["detail"].as_str().unwrap().contains("suspicious_binary"),
+            "{refused}"
+        );
+        let talk = talk(&web, &owner).await;
+        let view = |path: &str| ("skill_view", json!({"name": "deploy", "file_path": path}));
+        let told = told(&talk, &[view("assets/a.png"), view("assets/none.md")]).await;
+        assert_eq!(
+            (&told[0]["is_binary"], &told[0]["file_type"], &told[0]["success"]),
+            (&json!(true), &json!("png"), &json!(true))
+        );
+        assert_eq!(told[1]["available_files"], json!({"assets": ["assets/a.png"]}));
+        web.stop().await;
+    });
+}

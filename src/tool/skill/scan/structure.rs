@@ -98,7 +98,7 @@ fn leads_out(folder: &Path, link: &Path) -> bool {
 
 impl Report {
     /// Both reports as one.
-    pub fn and(self, other: Self) -> Self {
+    pub fn and(&self, other: &Self) -> Self {
         let critical = self.critical + other.critical;
         let (grave, rest) = (self.critical().to_vec(), other.critical().to_vec());
         let verdict = Verdict::max(self.verdict, other.verdict);
@@ -110,7 +110,7 @@ impl Report {
                 .cloned()
                 .collect::<Vec<_>>()
         };
-        let findings = [grave, rest, lesser(&self), lesser(&other)].concat();
+        let findings = [grave, rest, lesser(self), lesser(other)].concat();
         Self {
             verdict,
             findings,
