@@ -4,9 +4,10 @@ FROM rust:1.95-bookworm AS build
 WORKDIR /build
 
 # The dependencies alone, as a layer that only a changed manifest rebuilds.
-COPY Cargo.toml Cargo.lock ./
-RUN mkdir -p src tests/it benches/load \
-    && touch src/lib.rs tests/it/main.rs benches/load/main.rs \
+COPY Cargo.toml Cargo.lock build.rs ./
+RUN mkdir -p src tests/it tests/vectors benches/load \
+    && touch src/lib.rs tests/it/main.rs tests/vectors/main.rs \
+        benches/load/main.rs benches/guard.rs benches/tools.rs \
     && echo 'fn main() {}' > src/main.rs \
     && cargo build --locked --release \
     && rm -r src

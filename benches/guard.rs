@@ -7,6 +7,10 @@ use std::time::{Duration, Instant};
 
 use hermes_server::guard::{Backend, Judgement, Setting, check};
 
+/// As in the server.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const SETTING: Setting<'_> = Setting {
     backend: Backend::Local,
     home: "/home/alice",
@@ -63,6 +67,12 @@ const HOSTILE: &[&str] = &[
     "find -exec ",
     "npx ",
     "docker run -v a:b ",
+    "tmux new ",
+    "env -C a ",
+    "\u{1b}]",
+    "set -- a b;",
+    "find . -exec a {} ;",
+    "npx \u{200b}a ",
 ];
 
 fn main() {

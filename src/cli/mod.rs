@@ -15,6 +15,7 @@ mod log;
 mod migrate;
 mod openapi;
 mod print;
+mod resident;
 mod run;
 mod serve;
 mod server;

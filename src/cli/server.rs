@@ -18,7 +18,7 @@ use super::error::CliError;
 use super::greeting::{self, Facts};
 use super::load::load;
 use super::signals::Signals;
-use super::{ServeArgs, first_key, log, print};
+use super::{ServeArgs, first_key, log, print, resident};
 
 /// Connections the kernel keeps for us while we are busy.
 const BACKLOG: u32 = 1024;
@@ -98,6 +98,7 @@ async fn serve(app: &App, config: &Config, socket: TcpSocket, signals: &mut Sign
     tracing::info!(address = %facts.address, "ready");
     let unread = config.server.write_timeout;
     let serving = tokio::spawn(listen::serve(listener, api::router(state), closing.clone(), unread));
+    resident::let_start_go();
     signals.next().await;
     tracing::info!("stopping: turns are handed over at their next stored step; a second signal stops at once");
     let handed_over = async {

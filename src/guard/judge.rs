@@ -24,10 +24,11 @@ pub fn check(command: &str, setting: &Setting<'_>) -> Judgement {
         tracer.ledger.limit(whole);
         return tracer.ledger.into_judgement();
     }
-    let as_written = read(command, setting);
+    let (as_written, left) = read(command, setting, budget(command));
     match normalize::normalize(command) {
         None => as_written,
-        Some(normal) => merged(as_written, read(&normal.text, setting), &normal),
+        // Both readings share one bound.
+        Some(normal) => merged(as_written, read(&normal.text, setting, left).0, &normal),
     }
 }
 
@@ -45,19 +46,25 @@ pub fn prepare() {
     let _ = threat::scan("", threat::Scope::Strict);
 }
 
-fn read(text: &str, setting: &Setting<'_>) -> Judgement {
-    let mut tracer = Tracer::new(setting, text.len());
+/// Units of work that a text may take, linear in its length: about 40 a byte; an
+/// everyday line uses a dozen.
+fn budget(text: &str) -> usize {
+    500_000 + 40 * text.len()
+}
+
+/// What is found in the text, and the work that is left.
+fn read(text: &str, setting: &Setting<'_>, work: usize) -> (Judgement, usize) {
+    let mut tracer = Tracer::new(setting, work);
     tracer.document(text);
-    tracer.ledger.into_judgement()
+    let left = tracer.work_left();
+    (tracer.ledger.into_judgement(), left)
 }
 
 /// Work that judging the text takes, for tests of its growth.
 #[cfg(test)]
 pub(super) fn work(text: &str, setting: &Setting<'_>) -> usize {
-    let mut tracer = Tracer::new(setting, text.len());
-    let before = tracer.work_left();
-    tracer.document(text);
-    before - tracer.work_left()
+    let before = budget(text);
+    before - read(text, setting, before).1
 }
 
 fn exceeds_limits(command: &str) -> bool {

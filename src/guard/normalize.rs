@@ -46,10 +46,12 @@ pub(crate) fn normalize(text: &str) -> Option<Normal> {
         map: Vec::with_capacity(text.len() + 1),
     };
     let mut at = 0;
+    // Between here and the end of what was searched no string sequence ends.
+    let mut endless = 0;
     // A run of characters without ASCII letters is another script, not a mask.
     let mut beside_ascii = false;
     while let Some(character) = text.get(at..).and_then(|rest| rest.chars().next()) {
-        let skip = sequence_length(text, at, character);
+        let skip = sequence_length(text, at, character, &mut endless);
         if skip > 0 {
             at += skip;
             continue;
@@ -117,7 +119,7 @@ fn is_invisible(character: char) -> bool {
 }
 
 /// Bytes of the terminal sequence (ECMA-48) that starts here; 0 when none.
-fn sequence_length(text: &str, at: usize, character: char) -> usize {
+fn sequence_length(text: &str, at: usize, character: char, endless: &mut usize) -> usize {
     let (kind, head) = match character {
         '\u{1b}' => match text.get(at + 1..).and_then(|rest| rest.chars().next()) {
             Some(kind) => (kind, 1 + kind.len_utf8()),
@@ -132,7 +134,7 @@ fn sequence_length(text: &str, at: usize, character: char) -> usize {
     let body = text.get(at + head..).unwrap_or_default();
     head + match kind {
         '[' => control_sequence(body),
-        ']' | 'P' | 'X' | '^' | '_' => string_sequence(body),
+        ']' | 'P' | 'X' | '^' | '_' => string_sequence(text, at + head, endless),
         ' '..='/' => {
             let middle = body.bytes().take_while(|byte| matches!(byte, b' '..=b'/')).count();
             middle
@@ -155,15 +157,21 @@ fn control_sequence(body: &str) -> usize {
     parameters + middle + usize::from(ends)
 }
 
-/// Up to BEL or the string terminator; without one nothing is swallowed.
-fn string_sequence(body: &str) -> usize {
-    let mut end = body.len().min(LONGEST_SEQUENCE);
-    while !body.is_char_boundary(end) {
-        end -= 1;
+/// Up to BEL or the string terminator; without one nothing is swallowed. What was
+/// searched in vain is not searched again.
+fn string_sequence(text: &str, from: usize, endless: &mut usize) -> usize {
+    let end = text.floor_char_boundary(text.len().min(from + LONGEST_SEQUENCE));
+    // An escape at the end may belong to a terminator that begins there.
+    let begin = from.max(text.floor_char_boundary(endless.saturating_sub(1)));
+    let mut rest = text.get(begin..end).unwrap_or_default().char_indices();
+    let found = rest.find_map(|(at, character)| match character {
+        '\u{7}' => Some(at + 1),
+        '\u{9c}' => Some(at + 2),
+        '\u{1b}' if text.as_bytes().get(begin + at + 1) == Some(&b'\\') && begin + at + 1 < end => Some(at + 2),
+        _ => None,
+    });
+    if found.is_none() {
+        *endless = end;
     }
-    let body = body.get(..end).unwrap_or_default();
-    let bell = body.find('\u{7}').map(|at| at + 1);
-    let escape = body.find("\u{1b}\\").map(|at| at + 2);
-    let eight_bit = body.find('\u{9c}').map(|at| at + 2);
-    [bell, escape, eight_bit].into_iter().flatten().min().unwrap_or(0)
+    found.map_or(0, |length| begin + length - from)
 }

@@ -79,6 +79,9 @@ pub struct Job {
     pub next_run_at: Option<Timestamp>,
     /// Somebody wants it to run now.
     pub triggered_at: Option<Timestamp>,
+    /// What that run asks, in place of what the job asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub triggered_prompt: Option<String>,
     pub last_run_at: Option<Timestamp>,
     pub last_status: Option<RunStatus>,
     pub last_session_id: Option<SessionId>,
@@ -228,6 +231,7 @@ impl Job {
             paused_at: None,
             paused_reason: None,
             triggered_at: None,
+            triggered_prompt: None,
             last_run_at: None,
             last_status: None,
             last_session_id: None,
@@ -281,6 +285,7 @@ impl Job {
         if self.state == JobState::Active {
             (self.state, self.paused_at, self.paused_reason) = (JobState::Paused, Some(now), reason);
             (self.next_run_at, self.triggered_at, self.updated_at) = (None, None, now);
+            self.triggered_prompt = None;
         }
         self
     }
@@ -300,9 +305,32 @@ impl Job {
     }
 
     /// It runs as soon as a server looks, whatever its schedule and state.
-    pub fn triggered(mut self, now: Timestamp) -> Self {
+    /// Where `prompt` is given, that one run asks it, and so it has to be a prompt
+    /// that a job could have.
+    pub fn triggered(mut self, prompt: Option<String>, now: Timestamp) -> Result<Self, JobFault> {
         self.triggered_at = self.triggered_at.or(Some(now));
-        self
+        if prompt.is_some() {
+            self.asks(prompt.as_ref()).check()?;
+            self.triggered_prompt = prompt;
+        }
+        Ok(self)
+    }
+
+    fn asks(&self, prompt: Option<&String>) -> JobTask {
+        let mut task = self.task.clone();
+        if let Some(prompt) = prompt {
+            task.prompt.clone_from(prompt);
+        }
+        task
+    }
+
+    /// The job as the run that is due is to be.
+    pub fn as_due(&self, due: Due) -> Self {
+        let prompt = self.triggered_prompt.as_ref().filter(|_| due.triggered);
+        Self {
+            task: self.asks(prompt),
+            ..self.clone()
+        }
     }
 
     /// The instant that it is due, if it is by `now`; triggered runs come first.
@@ -331,7 +359,7 @@ impl Job {
     /// The job after what was due has begun, or was let go by (`ran` is false).
     pub fn moved_on(mut self, due: Due, ran: bool, now: Timestamp) -> Self {
         if due.triggered {
-            self.triggered_at = None;
+            (self.triggered_at, self.triggered_prompt) = (None, None);
         } else {
             self.runs = self.runs.saturating_add(u32::from(ran || !self.plan.repeats()));
             self.next_run_at = self.plan.after(due.at, now);
@@ -418,7 +446,7 @@ mod tests {
     fn a_paused_job_keeps_still_unless_somebody_triggers_it() {
         let paused = job("every 10m", None).paused(Some("holidays".to_owned()), NOW);
         assert_eq!(paused.due(later(100)), None);
-        let triggered = paused.triggered(later(1));
+        let triggered = paused.triggered(None, later(1)).unwrap();
         let due = triggered.due(later(1)).unwrap();
         assert!(due.triggered);
         let after = triggered.moved_on(due, true, later(1));
@@ -431,6 +459,19 @@ mod tests {
             (resumed.state, resumed.next_run_at),
             (JobState::Active, Some(later(31)))
         );
+    }
+
+    #[test]
+    fn a_prompt_of_one_run_is_asked_once() {
+        let asked = |prompt: &str| job("every 10m", None).triggered(Some(prompt.to_owned()), NOW);
+        let triggered = asked("look at the weather").unwrap();
+        let due = triggered.due(NOW).unwrap();
+        assert_eq!(triggered.as_due(due).task.prompt, "look at the weather");
+        assert_eq!(triggered.task.prompt, "look at the news");
+        let after = triggered.moved_on(due, true, NOW);
+        let due = after.due(later(10)).unwrap();
+        assert_eq!(after.as_due(due).task.prompt, "look at the news");
+        assert!(asked(&"x".repeat(20_001)).is_err());
     }
 
     #[test]

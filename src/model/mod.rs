@@ -34,6 +34,7 @@ pub mod search;
 pub mod session;
 pub mod skill;
 pub mod tenant_event;
+pub mod trace;
 pub mod transfer;
 pub mod turn;
 pub mod usage;

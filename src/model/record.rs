@@ -30,6 +30,7 @@ use super::problem::Problem;
 use super::question::{Question, QuestionAnswer, QuestionStatus};
 use super::sampling::Sampling;
 use super::session::{ApprovalPolicy, EnvironmentSpec, SessionStatus, ToolsetSelection};
+use super::trace::Trace;
 use super::turn::{CancelReason, Steer, StopReason, Turn, TurnOptions, TurnStatus, Usage};
 use super::usage::{Foreseen, UsageRecord};
 use crate::base::Timestamp;
@@ -110,6 +111,9 @@ pub struct Progress {
     /// What hooks want a person to decide on, by call of the newest answer.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub asks: BTreeMap<CallId, Vec<Finding>>,
+    /// What hooks did to them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub traces: BTreeMap<CallId, Vec<Trace>>,
     /// Changes of the memory that failed since it was full.
     #[serde(default)]
     pub memory_overflows: u32,

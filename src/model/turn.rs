@@ -106,6 +106,18 @@ impl Usage {
         self.cost_nanos = self.cost_nanos.saturating_add(other.cost_nanos);
     }
 
+    /// What came since it was `before`.
+    pub fn since(&self, before: &Usage) -> Usage {
+        Usage {
+            input_tokens: self.input_tokens.saturating_sub(before.input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(before.output_tokens),
+            cached_input_tokens: self.cached_input_tokens.saturating_sub(before.cached_input_tokens),
+            reasoning_tokens: self.reasoning_tokens.saturating_sub(before.reasoning_tokens),
+            steps: self.steps.saturating_sub(before.steps),
+            cost_nanos: self.cost_nanos.saturating_sub(before.cost_nanos),
+        }
+    }
+
     /// What counts against a budget.
     pub fn of(&self, unit: BudgetUnit) -> u64 {
         match unit {

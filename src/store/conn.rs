@@ -3,19 +3,13 @@
 //! one fails too, as on Postgres, and the transaction cannot commit: no work
 //! goes on over a hole.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use sqlx::postgres::{PgArguments, PgConnection, Postgres};
-use sqlx::query::Query;
-use sqlx::{AssertSqlSafe, SqlSafeStr};
-
 use crate::model::id::SessionId;
 
 use super::bell::Rings;
 use super::fresh::Fresh;
 use super::notices::Notice;
-use super::postgres_pool::Taken;
+use super::postgres_link::{Answer, Transaction};
+use super::postgres_text::Values;
 use super::sqlite_link::{Reading, SqliteLink};
 use super::together::Together;
 use super::{Arg, Bell, Kind, News, Row, StoreError};
@@ -37,8 +31,8 @@ pub(super) enum Link {
     /// The one writing connection; its owner opens and ends transactions.
     SqliteWriter(Box<SqliteLink>),
     SqliteReader(Box<Reading>),
-    /// A transaction is open on it.
-    Postgres(Taken, Arc<AtomicU64>),
+    /// Opens with its first statement.
+    Postgres(Transaction),
 }
 
 impl Conn {
@@ -63,10 +57,7 @@ impl Conn {
         self.send().await?;
         let outcome = match self.driver()? {
             Driver::Sqlite(link) => link.execute(sql, args),
-            Driver::Postgres(link) => match bound(sql, args).execute(link).await {
-                Ok(done) => Ok(done.rows_affected()),
-                Err(error) => Err(error.into()),
-            },
+            Driver::Postgres(link) => answer(link, sql, args).await.map(|answer| answer.changed),
         };
         self.noted(outcome)
     }
@@ -78,10 +69,7 @@ impl Conn {
             Driver::Sqlite(link) => link
                 .rows(sql, args)
                 .map(|rows| rows.into_iter().map(Row::Sqlite).collect()),
-            Driver::Postgres(link) => match bound(sql, args).fetch_all(link).await {
-                Ok(rows) => Ok(rows.into_iter().map(Row::Postgres).collect()),
-                Err(error) => Err(error.into()),
-            },
+            Driver::Postgres(link) => rows(link, sql, args).await,
         };
         self.noted(outcome)
     }
@@ -90,11 +78,7 @@ impl Conn {
     pub(super) async fn made(&mut self, sql: String, args: &[Arg<'_>]) -> Result<Vec<Row>, StoreError> {
         self.send().await?;
         let outcome = match self.driver()? {
-            // Values are parameters.
-            Driver::Postgres(link) => match bound(AssertSqlSafe(sql), args).fetch_all(link).await {
-                Ok(rows) => Ok(rows.into_iter().map(Row::Postgres).collect()),
-                Err(error) => Err(error.into()),
-            },
+            Driver::Postgres(link) => rows(link, &sql, args).await,
             Driver::Sqlite(_) => Err(StoreError::bug("a made statement on SQLite")),
         };
         self.noted(outcome)
@@ -107,7 +91,7 @@ impl Conn {
     }
 
     /// Runs one statement whose answer does not matter, at the latest before the
-    /// next one that is waited for and before the COMMIT. What follows must not
+    /// next one that is waited for or with the COMMIT. What follows must not
     /// build on its having run, except by `execute`, `rows` and `row`.
     pub(super) async fn later(&mut self, sql: &'static str, args: &[Arg<'_>]) -> Result<(), StoreError> {
         if self.dialect() == Kind::Sqlite {
@@ -122,14 +106,17 @@ impl Conn {
     }
 
     /// Carries out what was left for later.
-    pub(super) async fn send(&mut self) -> Result<(), StoreError> {
+    async fn send(&mut self) -> Result<(), StoreError> {
         self.sound()?;
         if self.together.is_empty() {
             return Ok(());
         }
         let together = std::mem::take(&mut self.together);
         let outcome = match self.driver()? {
-            Driver::Postgres(link) => together.send(link).await,
+            Driver::Postgres(link) => match together.joined() {
+                Some((sql, values)) => Box::pin(link.run((&sql, &values))).await.map(|_| ()),
+                None => Ok(()),
+            },
             Driver::Sqlite(_) => Err(StoreError::bug("statements that wait on SQLite")),
         };
         self.noted(outcome)
@@ -139,7 +126,7 @@ impl Conn {
     pub fn dialect(&self) -> Kind {
         match self.link {
             Link::SqliteWriter(_) | Link::SqliteReader(_) => Kind::Sqlite,
-            Link::Postgres(..) => Kind::Postgres,
+            Link::Postgres(_) => Kind::Postgres,
         }
     }
 
@@ -176,22 +163,19 @@ impl Conn {
 
     /// Whether a statement failed; forgets it, for the next user of the link.
     pub(super) fn take_failed(&mut self) -> bool {
-        self.together = Together::default();
         std::mem::take(&mut self.failed)
     }
 
-    pub(super) fn into_link(self) -> Link {
-        self.link
+    /// The connection, and what still waits to be carried out on it.
+    pub(super) fn into_parts(self) -> (Link, Together) {
+        (self.link, self.together)
     }
 
     fn driver(&mut self) -> Result<Driver<'_>, StoreError> {
         Ok(match &mut self.link {
             Link::SqliteWriter(link) => Driver::Sqlite(link),
             Link::SqliteReader(reading) => Driver::Sqlite(reading.link()?),
-            Link::Postgres(link, trips) => {
-                trips.fetch_add(1, Ordering::Relaxed);
-                Driver::Postgres(link.link()?)
-            }
+            Link::Postgres(link) => Driver::Postgres(link),
         })
     }
 
@@ -213,15 +197,16 @@ impl Conn {
 
 enum Driver<'a> {
     Sqlite(&'a mut SqliteLink),
-    Postgres(&'a mut PgConnection),
+    Postgres(&'a mut Transaction),
 }
 
-fn bound<'q>(sql: impl SqlSafeStr, args: &[Arg<'_>]) -> Query<'q, Postgres, PgArguments> {
-    args.iter().fold(sqlx::query(sql), |query, arg| match arg {
-        Arg::Text(text) => query.bind(*text),
-        Arg::OptText(text) => query.bind(*text),
-        Arg::Owned(text) => query.bind(text.as_str()),
-        Arg::Int(number) => query.bind(*number),
-        Arg::OptInt(number) => query.bind(*number),
-    })
+async fn answer(link: &mut Transaction, sql: &str, args: &[Arg<'_>]) -> Result<Answer, StoreError> {
+    let values = Values::of(args)?;
+    // Beside the trip it costs nothing, and every future that holds a statement is smaller.
+    Box::pin(link.run((sql, &values))).await
+}
+
+async fn rows(link: &mut Transaction, sql: &str, args: &[Arg<'_>]) -> Result<Vec<Row>, StoreError> {
+    let answer = answer(link, sql, args).await?;
+    Ok(answer.rows.into_iter().map(Row::Postgres).collect())
 }

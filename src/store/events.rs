@@ -58,6 +58,22 @@ impl Rows<'_> {
         Ok(Some((head_seq, events, gap)))
     }
 
+    /// The last event up to `to` that says that a turn waits.
+    pub async fn last_waiting(
+        &mut self,
+        session: SessionId,
+        turn: TurnId,
+        to: i64,
+    ) -> Result<Option<Event>, StoreError> {
+        const SQL: &str = "
+            select seq, turn_id, type, at, data from event
+            where tenant_id = $1 and session_id = $2 and turn_id = $3 and type = 'turn.waiting' and seq <= $4
+            order by seq desc limit 1";
+        let args = [self.tenant.into(), session.into(), turn.into(), to.into()];
+        let rows = self.conn.rows(SQL, &args).await?;
+        Ok(self.rendered(session, &rows).await?.items.pop())
+    }
+
     async fn kept_events(
         &mut self,
         session: SessionId,

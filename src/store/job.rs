@@ -54,7 +54,6 @@ impl Job {
         let work: Work = Box::new(move |conn| {
             Box::pin(async move {
                 let value = work(conn).await?;
-                conn.send().await?;
                 // A caller that stopped waiting does not need the value.
                 let _unheard = keep.send(value);
                 Ok(())

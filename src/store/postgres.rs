@@ -9,14 +9,16 @@ use std::time::Duration;
 
 use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, Row as _};
+use sqlx::{ConnectOptions, Connection, Row as _};
 use tokio_util::task::TaskTracker;
 
 use crate::base::Secret;
 
 use super::conn::Link;
-use super::job::{Attempt, Hooks, Job, LIMIT, bounded};
-use super::postgres_pool::{Pool, Taken};
+use super::job::{Attempt, Hooks, Job, LIMIT};
+use super::postgres_link::Transaction;
+use super::postgres_pool::Pool;
+use super::together::Together;
 use super::{Conn, Fate, StoreError, Wall};
 
 pub(super) static MIGRATIONS: Migrator = sqlx::migrate!("migrations/postgres");
@@ -94,25 +96,25 @@ impl Database {
         };
         let Attempt { fate, verdict } = job.attempt(&mut conn, self.hooks.probe.as_ref()).await;
         let rings = conn.take_rings();
-        let Link::Postgres(link, _) = conn.into_link() else {
+        let (Link::Postgres(work), last) = conn.into_parts() else {
             return;
         };
         let outcome = match fate {
-            Ok(Fate::Go) => self.commit(link).await,
+            Ok(Fate::Go) => self.commit(work, last).await,
             Ok(Fate::UnclearCommitted) => {
-                let done = self.commit(link).await;
+                let done = self.commit(work, last).await;
                 done.and(Err(StoreError::unclear("the probe hid that the commit succeeded")))
             }
             Ok(Fate::FailBefore) => {
-                undone(link).await;
+                work.undo().await;
                 Err(StoreError::unavailable("the probe failed the commit"))
             }
             Ok(Fate::UnclearRolledBack) => {
-                undone(link).await;
+                work.undo().await;
                 Err(StoreError::unclear("the probe hid that the commit failed"))
             }
             Err(error) => {
-                undone(link).await;
+                work.undo().await;
                 Err(error)
             }
         };
@@ -124,52 +126,24 @@ impl Database {
         verdict.tell(outcome);
     }
 
-    async fn commit(&self, mut link: Taken) -> Result<(), StoreError> {
-        self.hooks.trips.fetch_add(1, Ordering::Relaxed);
-        match tokio::time::timeout(LIMIT, link.link()?.execute("commit")).await {
-            Ok(Ok(_)) => {
-                self.hooks.commits.fetch_add(1, Ordering::Relaxed);
-                link.give_back();
-                Ok(())
-            }
-            Ok(Err(error)) => Err(StoreError::of_commit(error)),
-            Err(_) => Err(StoreError::unclear("the database does not answer")),
-        }
+    async fn commit(&self, work: Transaction, last: Together) -> Result<(), StoreError> {
+        let last = last.joined();
+        let commit = work.commit(last.as_ref().map(|(sql, values)| (sql.as_ref(), values)));
+        let late = |_| Err(StoreError::unclear("the database does not answer"));
+        tokio::time::timeout(LIMIT, commit).await.unwrap_or_else(late)?;
+        self.hooks.commits.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
 
-    /// Opens a transaction and names the tenant in one round trip. A connection
-    /// that died while idle fails here, before any work, so the next one is
-    /// tried: at most all of them are dead.
     async fn begin(&self, begin: &str, wall: Wall) -> Result<Conn, StoreError> {
         // An id prints as its prefix and lower-case base32: nothing in it can
         // end the literal.
-        let sql = match wall {
-            Wall::Tenant(tenant) => format!("{begin}; set local app.tenant = '{tenant}'"),
-            Wall::Across => format!("{begin}; set local app.across = 'on'"),
+        let opening = match wall {
+            Wall::Tenant(tenant) => format!("{begin};set local app.tenant='{tenant}';"),
+            Wall::Across => format!("{begin};set local app.across='on';"),
         };
-        loop {
-            let (mut taken, was_used) = self.pool.take().await?;
-            self.hooks.trips.fetch_add(1, Ordering::Relaxed);
-            let begun = taken.link()?.execute(sqlx::raw_sql(AssertSqlSafe(sql.clone())));
-            match tokio::time::timeout(LIMIT, begun).await {
-                Ok(Ok(_)) => return Ok(Conn::new(Link::Postgres(taken, Arc::clone(&self.hooks.trips)))),
-                Ok(Err(error)) if was_used && is_dead_line(&error) => {}
-                Ok(Err(error)) => return Err(error.into()),
-                Err(_) => return Err(StoreError::unavailable("the database does not answer")),
-            }
-        }
-    }
-}
-
-/// Whether the connection was gone before it was used: the server closed it
-/// (08, 57P: the reason may still be in the pipe) or the line broke.
-fn is_dead_line(error: &sqlx::Error) -> bool {
-    match error {
-        sqlx::Error::Io(_) | sqlx::Error::Protocol(_) => true,
-        sqlx::Error::Database(said) => said
-            .code()
-            .is_some_and(|code| code.starts_with("08") || code.starts_with("57P")),
-        _ => false,
+        let transaction = Transaction::new(&self.pool, opening, Arc::clone(&self.hooks.trips)).await?;
+        Ok(Conn::new(Link::Postgres(transaction)))
     }
 }
 
@@ -192,15 +166,6 @@ pub(super) fn parsed(url: &Secret) -> Result<PgConnectOptions, StoreError> {
 pub(super) async fn connected(options: &PgConnectOptions) -> Result<PgConnection, StoreError> {
     let late = |_| StoreError::unavailable("the database does not answer");
     Ok(tokio::time::timeout(ACQUIRE, options.connect()).await.map_err(late)??)
-}
-
-/// The answer does not matter: a transaction without a COMMIT is undone even
-/// when the line is dead.
-async fn undone(mut link: Taken) {
-    let rollback = async { Ok(link.link()?.execute("rollback").await?) };
-    if bounded(rollback).await.is_ok() {
-        link.give_back();
-    }
 }
 
 /// Whether the role of the walls can be taken; says so, once, when the walls

@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use super::StoreError;
 use super::postgres::connected;
+use super::postgres_text::Plans;
 
 /// How long a transaction may wait for a connection.
 const ACQUIRE: Duration = Duration::from_secs(5);
@@ -35,8 +36,10 @@ pub(super) struct Pool {
     tasks: TaskTracker,
 }
 
-struct Line {
-    link: PgConnection,
+/// A connection and what it has prepared.
+pub(super) struct Line {
+    pub(super) link: PgConnection,
+    pub(super) plans: Plans,
     opened: Instant,
     used: Instant,
 }
@@ -44,6 +47,10 @@ struct Line {
 /// A connection while somebody has it.
 pub(super) struct Taken {
     pool: Arc<Pool>,
+    /// How long nobody had it; nothing where it was just opened.
+    idle: Option<Duration>,
+    /// Whether a transaction may be open on it.
+    touched: bool,
     /// Both are there until it is given back or dropped.
     line: Option<Line>,
     place: Option<OwnedSemaphorePermit>,
@@ -60,23 +67,26 @@ impl Pool {
         })
     }
 
-    /// Waits for a place, and opens a connection where none is idle. The second
-    /// value says whether it was used before, so that it may be dead by now.
-    pub(super) async fn take(self: &Arc<Self>) -> Result<(Taken, bool), StoreError> {
+    /// Waits for a place, and opens a connection where none is idle.
+    pub(super) async fn take(self: &Arc<Self>) -> Result<Taken, StoreError> {
         let place = tokio::time::timeout(ACQUIRE, Arc::clone(&self.places).acquire_owned()).await;
         let place = place
             .map_err(|_| StoreError::unavailable("every connection to the database is busy"))?
             .map_err(|_| StoreError::unavailable("the store is closed"))?;
-        let (line, used) = match self.young() {
-            Some(line) => (line, true),
-            None => (self.opened().await?, false),
+        let (line, idle) = match self.young() {
+            Some(line) => {
+                let idle = line.used.elapsed();
+                (line, Some(idle))
+            }
+            None => (self.opened().await?, None),
         };
-        let taken = Taken {
+        Ok(Taken {
             pool: Arc::clone(self),
+            idle,
+            touched: false,
             line: Some(line),
             place: Some(place),
-        };
-        Ok((taken, used))
+        })
     }
 
     /// Closes what is idle; what is in use closes when it is given back.
@@ -109,6 +119,7 @@ impl Pool {
         let now = Instant::now();
         Ok(Line {
             link,
+            plans: Plans::default(),
             opened: now,
             used: now,
         })
@@ -134,10 +145,22 @@ impl Pool {
 }
 
 impl Taken {
-    pub(super) fn link(&mut self) -> Result<&mut PgConnection, StoreError> {
-        let line = self.line.as_mut();
-        line.map(|line| &mut line.link)
+    /// For something that may leave a transaction open.
+    pub(super) fn line(&mut self) -> Result<&mut Line, StoreError> {
+        self.touched = true;
+        self.line
+            .as_mut()
             .ok_or_else(|| StoreError::bug("a connection that was given back"))
+    }
+
+    pub(super) fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// How long nobody had the connection, which may have died since; nothing
+    /// where it was just opened.
+    pub(super) fn idle(&self) -> Option<Duration> {
+        self.idle
     }
 
     /// Gives the connection back; only where no transaction is open on it.
@@ -159,6 +182,9 @@ impl Drop for Taken {
         let (Some(mut line), place) = (self.line.take(), self.place.take()) else {
             return;
         };
+        if !self.touched {
+            return self.pool.put(line);
+        }
         // Without a runtime the line is closed, which undoes it as well.
         let Ok(runtime) = Handle::try_current() else { return };
         let pool = Arc::clone(&self.pool);

@@ -324,13 +324,19 @@ impl Rows<'_> {
         session_view(&row, actions).map(Some)
     }
 
-    /// Whether a session other than `except` has this external id; of any user
-    /// of the tenant, since the name is the tenant's.
-    pub async fn external_id_is_taken(&mut self, name: &str, except: Option<SessionId>) -> Result<bool, StoreError> {
+    /// Whether a session of that user other than `except` has this external id: a
+    /// name is its user's own, so that nobody learns what others call theirs.
+    pub async fn external_id_is_taken(
+        &mut self,
+        user: &str,
+        name: &str,
+        except: Option<SessionId>,
+    ) -> Result<bool, StoreError> {
         const SQL: &str = "
             select session_id from session
-            where tenant_id = $1 and external_id = $2 and deleted_at is null and session_id <> coalesce($3, '')";
-        let args = [self.tenant.into(), Arg::from(name), except.into()];
+            where tenant_id = $1 and external_id = $2 and user_id = $4 and deleted_at is null
+                and session_id <> coalesce($3, '')";
+        let args = [self.tenant.into(), Arg::from(name), except.into(), Arg::from(user)];
         Ok(self.conn.row(SQL, &args).await?.is_some())
     }
 

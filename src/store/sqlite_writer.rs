@@ -80,7 +80,7 @@ impl Writer {
                 self.group(&mut waiting).await;
             }
         }
-        if let Link::SqliteWriter(link) = self.conn.into_link()
+        if let (Link::SqliteWriter(link), _) = self.conn.into_parts()
             && let Err(error) = link.close()
         {
             tracing::warn!(%error, "the database did not close cleanly; the next start recovers it");

@@ -44,14 +44,23 @@ impl Rows<'_> {
         row.map(|row| row.id("session_id")).transpose()
     }
 
-    /// The session of that `external_id`; absent and foreign ones are `None`.
-    pub async fn session_named(&mut self, name: &str) -> Result<Option<SessionId>, StoreError> {
+    /// The session that `user` calls so, with its owner; for who may see those of
+    /// others and has none, the newest of that name. Absent and foreign ones are
+    /// `None`.
+    pub async fn session_named(&mut self, user: &str, name: &str) -> Result<Option<(SessionId, String)>, StoreError> {
         const SQL: &str = "
-            select session_id from session
-            where tenant_id = $1 and external_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null";
-        let args = [self.tenant.into(), Arg::from(name), Arg::from(&self.user)];
+            select session_id, user_id from session
+            where tenant_id = $1 and external_id = $2 and user_id = coalesce($3, user_id) and deleted_at is null
+            order by case when user_id = $4 then 0 else 1 end, session_id desc limit 1";
+        let args = [
+            self.tenant.into(),
+            Arg::from(name),
+            Arg::from(&self.user),
+            Arg::from(user),
+        ];
         let row = self.conn.row(SQL, &args).await?;
-        row.map(|row| row.id("session_id")).transpose()
+        row.map(|row| Ok((row.id("session_id")?, row.text("user_id")?)))
+            .transpose()
     }
 
     /// A turn as a whole; absent and foreign ones are `None`.

@@ -3,20 +3,18 @@
 //! a `with`. All parts see the database as it was before the first of them, so
 //! there is at most one for each table; a second one sends the others first.
 
-use sqlx::Arguments as _;
-use sqlx::AssertSqlSafe;
-use sqlx::postgres::{PgArguments, PgConnection};
+use std::borrow::Cow;
 
+use super::postgres_text::Values;
 use super::{Arg, StoreError};
 
-/// Parameters of one statement; the protocol counts them in 16 bits.
+/// Parameters of one statement; Postgres counts them in 16 bits.
 const PARAMETERS: usize = 30_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Together {
     parts: Vec<Part>,
-    bound: PgArguments,
-    count: usize,
+    values: Values,
 }
 
 #[derive(Debug)]
@@ -35,49 +33,29 @@ impl Together {
     /// Whether a statement may travel with those that wait.
     pub(super) fn takes(&self, sql: &'static str, args: &[Arg<'_>]) -> bool {
         let table = written(sql);
-        self.count + args.len() <= PARAMETERS && self.parts.iter().all(|part| part.table != table)
+        self.values.count() + args.len() <= PARAMETERS && self.parts.iter().all(|part| part.table != table)
     }
 
     pub(super) fn add(&mut self, sql: &'static str, args: &[Arg<'_>]) -> Result<(), StoreError> {
-        for arg in args {
-            bind(&mut self.bound, arg)?;
-        }
+        let offset = self.values.count();
+        self.values.extend(args)?;
         self.parts.push(Part {
             sql,
             table: written(sql),
-            offset: self.count,
+            offset,
         });
-        self.count += args.len();
         Ok(())
     }
 
-    /// Carries all of them out.
-    pub(super) async fn send(self, link: &mut PgConnection) -> Result<(), StoreError> {
-        match self.parts.as_slice() {
-            [] => Ok(()),
-            [only] => {
-                sqlx::query_with(only.sql, self.bound).execute(link).await?;
-                Ok(())
-            }
-            parts => {
-                let sql = joined(parts);
-                // Parts are texts of this program; the values are parameters.
-                sqlx::query_with(AssertSqlSafe(sql), self.bound).execute(link).await?;
-                Ok(())
-            }
-        }
+    /// All of them as one statement, if there are any.
+    pub(super) fn joined(self) -> Option<(Cow<'static, str>, Values)> {
+        let sql = match self.parts.as_slice() {
+            [] => return None,
+            [only] => Cow::Borrowed(only.sql),
+            parts => Cow::Owned(joined(parts)),
+        };
+        Some((sql, self.values))
     }
-}
-
-fn bind(bound: &mut PgArguments, arg: &Arg<'_>) -> Result<(), StoreError> {
-    let outcome = match arg {
-        Arg::Text(text) => bound.add(*text),
-        Arg::OptText(text) => bound.add(*text),
-        Arg::Owned(text) => bound.add(text.as_str()),
-        Arg::Int(number) => bound.add(*number),
-        Arg::OptInt(number) => bound.add(*number),
-    };
-    outcome.map_err(|error| StoreError::Database(error.into()))
 }
 
 /// One statement of several: the last one is its body.

@@ -241,7 +241,8 @@ fn done(action: Action, jobs: &[Job], asker: Asker<'_>) -> Result<Told, Value> {
             changed(job.resumed(now).map_err(|error| fault(&error.to_string()))?)
         }
         Action::Run(name) => {
-            let job = found(jobs, &name)?.clone().triggered(now);
+            let job = found(jobs, &name)?.clone().triggered(None, now);
+            let job = job.map_err(|error| fault(&error.to_string()))?;
             let told = json!({"success": true, "job": view(&job), "executed": true,
                 "message": "The job runs now, in a session of its own."});
             Ok((told, Some(JobWrite::Change(Box::new(job)))))

@@ -10,7 +10,6 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::engine::Engine;
-use super::hooked;
 use super::nested::Programs;
 use super::owner::{Change, Gone, Owned, cancel_outcome};
 use super::run::{KILL_PATIENCE, TOGETHER, ending, timed_out};
@@ -18,6 +17,7 @@ use super::scripted;
 use super::state::State;
 use super::watch::{Signal, Watch};
 use super::world::standing;
+use super::{consult, hooked};
 use crate::base::Timestamp;
 use crate::model::call::CallStatus;
 use crate::model::id::CallId;
@@ -69,8 +69,8 @@ pub(super) async fn run_calls(engine: &Engine, owned: &mut Owned, watch: &mut Wa
                     return Ok(());
                 }
             }
-            asked = programs.next() => {
-                let call = programs.begin(CallId::new(engine.clock()), asked);
+            wanted = programs.next(|asked| consult::consult(engine, owned, asked)) => {
+                let call = programs.begin(wanted);
                 if owned.commit(engine, Change::Nested(Box::new(call))).await.is_err() {
                     flight.kill().await;
                     return Err(Gone);
@@ -185,9 +185,7 @@ impl InFlight {
                 tools: scene.tools.clone(),
                 time: scripted::time(engine, &owned.state.turn, record),
                 pen: owned.drafts.pen(),
-                // Hooks are asked about the model's calls only. Where one may refuse
-                // or change calls, programs make none, or they would go around it.
-                nest: (!is_nested && !engine.hooks().ask_before()).then(|| programs.nest(scene.tools.offered())),
+                nest: (!is_nested).then(|| programs.nest(scene.tools.offered())),
                 cancel: programs.cancel_of(id).unwrap_or_else(|| self.cancel.child_token()),
                 clock: engine.clock().clone(),
                 host: engine.host().clone(),

@@ -21,7 +21,7 @@ use super::policies::Ready;
 use super::state::State;
 use super::world::{Rules, World};
 use super::{owner, run};
-use crate::base::{Clock, Timestamp};
+use crate::base::Clock;
 use crate::guard::policy::Compiled;
 use crate::live::hub::Hub;
 use crate::model::approval::{OnAsk, OnExpiry, Recovery};
@@ -40,8 +40,8 @@ use crate::store::Store;
 use crate::tool::Host;
 use crate::tool::hook::Hooks;
 use crate::tool::plugin::Plugins;
-use crate::tool::registry::Selection;
 use crate::tool::registry::live::Live;
+use crate::tool::registry::{Recent, Selection};
 use crate::tool::search;
 use crate::tool::session_tools::SessionTools;
 
@@ -116,13 +116,9 @@ struct Inner {
     /// takes the place of one that was used while the process lives on.
     stopping: Mutex<CancellationToken>,
     nudges: Nudges,
-    /// The tools of selections seen lately, and when they were worked out.
-    selections: Mutex<HashMap<String, (Timestamp, Arc<SessionTools>)>>,
+    selections: Recent,
     policies: Ready,
 }
-
-/// Selections kept; hosts use a handful, so a full map starts over.
-const MAX_SELECTIONS: usize = 256;
 
 /// Wake-ups of the tasks that work without a request.
 #[derive(Default)]
@@ -183,7 +179,7 @@ impl Engine {
             draining: CancellationToken::new(),
             stopping: Mutex::default(),
             nudges: Nudges::default(),
-            selections: Mutex::default(),
+            selections: Recent::default(),
             policies: Ready::default(),
         }))
     }

@@ -2,20 +2,25 @@
 //! may wait under the session's lock; told when a call, an approval or a session
 //! has come to its end.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::engine::{Engine, Scene};
 use super::owner::Owned;
 use super::state::State;
 use super::step::{Hooked, read_call};
+use crate::base::text::first_chars;
 use crate::config::HookPoint;
 use crate::model::approval::Approval;
 use crate::model::call::CallStatus;
 use crate::model::id::{CallId, MessageId, SessionId, TenantId};
 use crate::model::message::text_of;
 use crate::model::record::{CallRecord, Writes};
+use crate::model::trace::{Trace, TraceAction};
 use crate::provider::Answer;
 use crate::tool::hook::{After, Subject};
+
+/// Of a result that names no error of its own.
+const ERROR_CHARS: usize = 500;
 
 /// What hooks make of each call of an answer, in its order; `None` for one that
 /// does not run anyway.
@@ -44,6 +49,7 @@ pub(super) async fn before(
             turn_id: Some(owned.state.turn.turn_id),
             call_id: Some(call_id),
             answer_id: Some(answer_id),
+            parent_call_id: None,
         };
         let before = hooks.before_call(subject, &name, &arguments).await;
         all.push(Some(Hooked { call_id, before }));
@@ -62,8 +68,10 @@ pub(super) fn after(engine: &Engine, owned: &Owned, call: &CallRecord) -> Option
             turn_id: Some(call.turn_id),
             call_id: Some(call.call_id),
             answer_id: Some(call.message_id),
+            parent_call_id: call.parent(),
         },
         arguments: call.effective_arguments().clone(),
+        trace: owned.state.trace_of(call.call_id).to_vec(),
     })
 }
 
@@ -81,12 +89,13 @@ impl News {
             turn_id: Some(state.turn.turn_id),
             call_id: None,
             answer_id: None,
+            parent_call_id: None,
         };
         let mut news = Vec::new();
         if hooks.has(HookPoint::PostToolCall) {
             let calls = writes.new_calls.iter().chain(&writes.calls);
             let ended = calls.filter(|call| call.status.is_settled());
-            news.extend(ended.map(|call| told_of(call, writes, subject)));
+            news.extend(ended.map(|call| told_of(call, state.trace_of(call.call_id), (writes, subject))));
         }
         if hooks.has(HookPoint::PreApproval) {
             news.extend(writes.new_approvals.iter().map(|approval| {
@@ -128,11 +137,13 @@ fn about(subject: Subject, approval: &Approval) -> Subject {
 }
 
 /// A call that has its result now.
-fn told_of(call: &CallRecord, writes: &Writes, subject: Subject) -> (HookPoint, Subject, Value) {
-    let result = writes
+fn told_of(call: &CallRecord, trace: &[Trace], (writes, subject): (&Writes, Subject)) -> (HookPoint, Subject, Value) {
+    let message = writes
         .messages
         .iter()
         .find(|message| message.call_id == Some(call.call_id));
+    let of_program = || call.nested.as_ref()?.result.as_deref().map(str::to_owned);
+    let result = message.map(|message| text_of(&message.content)).or_else(of_program);
     let status = match call.status {
         CallStatus::Succeeded => "ok",
         CallStatus::Failed => "error",
@@ -140,20 +151,40 @@ fn told_of(call: &CallRecord, writes: &Writes, subject: Subject) -> (HookPoint, 
         CallStatus::Cancelled => "cancelled",
         _ => "unknown",
     };
+    let (error_type, error_message) = match call.status {
+        CallStatus::Succeeded => (None, None),
+        _ => error_of(trace, result.as_deref().unwrap_or_default()),
+    };
     let took = call
         .started_at
         .zip(call.finished_at)
         .map(|(from, to)| to.since(from).as_millis());
     let told = json!({"tool_name": call.name, "args": call.effective_arguments(),
-        "result": result.map(|message| text_of(&message.content)), "status": status, "exit_code": call.exit_code,
+        "result": result, "status": status, "error_type": error_type, "error_message": error_message,
+        "exit_code": call.exit_code, "middleware_trace": trace,
         "duration_ms": took.map_or(0, |took| u64::try_from(took).unwrap_or(u64::MAX))});
     let subject = Subject {
         turn_id: Some(call.turn_id),
         call_id: Some(call.call_id),
         answer_id: Some(call.message_id),
+        parent_call_id: call.parent(),
         ..subject
     };
     (HookPoint::PostToolCall, subject, told)
+}
+
+/// The kind and the words of what went wrong: those that the result names, or its
+/// beginning.
+fn error_of(trace: &[Trace], result: &str) -> (Option<String>, Option<String>) {
+    let fields: Map<String, Value> = serde_json::from_str(result).unwrap_or_default();
+    let named = |name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
+    let blocked = trace.iter().any(|trace| trace.action == TraceAction::Blocked);
+    let kind = match blocked {
+        true => Some("plugin_block".to_owned()),
+        false => named("error_type"),
+    };
+    let beginning = || first_chars(result, ERROR_CHARS).to_owned();
+    (kind, Some(named("error").unwrap_or_else(beginning)))
 }
 
 impl Engine {
@@ -165,6 +196,7 @@ impl Engine {
             turn_id: None,
             call_id: None,
             answer_id: None,
+            parent_call_id: None,
         };
         self.hooks().tell(point, subject, &json!({}));
     }

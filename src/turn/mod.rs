@@ -9,6 +9,7 @@ pub mod admission;
 mod budgets;
 mod calls;
 mod commit;
+mod consult;
 pub mod delegation;
 pub mod engine;
 mod hooked;

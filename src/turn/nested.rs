@@ -4,9 +4,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::consult::{Consulted, Wanted};
 use super::state::State;
 use super::step::NestedIn;
 use crate::model::call::CallStatus;
@@ -20,6 +23,9 @@ const WAITING: usize = 8;
 pub(super) struct Programs {
     asks: mpsc::Sender<Asked>,
     asked: mpsc::Receiver<Asked>,
+    /// Calls that hooks are asked about. Whoever waits for them is told that they
+    /// are not made when this goes.
+    consulted: FuturesUnordered<Consulted>,
     open: HashMap<CallId, Open>,
 }
 
@@ -34,6 +40,7 @@ impl Default for Programs {
         Self {
             asks,
             asked,
+            consulted: FuturesUnordered::new(),
             open: HashMap::new(),
         }
     }
@@ -46,17 +53,28 @@ impl Programs {
         Nest::new(tools, self.asks.clone())
     }
 
-    /// The next call that a program wants. Dropping the future loses nothing.
-    pub(super) async fn next(&mut self) -> Asked {
-        match self.asked.recv().await {
-            Some(asked) => asked,
-            // Never: one end is held here.
-            None => std::future::pending().await,
+    /// The next call that a program wants, once `consult` is done with it. Dropping
+    /// the future loses nothing.
+    pub(super) async fn next(&mut self, consult: impl Fn(Asked) -> Consulted) -> Wanted {
+        loop {
+            tokio::select! {
+                asked = self.asked.recv() => match asked {
+                    Some(asked) => self.consulted.push(consult(asked)),
+                    // Never: one end is held here.
+                    None => std::future::pending().await,
+                },
+                Some(wanted) = self.consulted.next(), if !self.consulted.is_empty() => {
+                    if let Some(wanted) = wanted {
+                        return wanted;
+                    }
+                }
+            }
         }
     }
 
     /// Notes who waits for the call, which is to be stored now.
-    pub(super) fn begin(&mut self, call_id: CallId, asked: Asked) -> NestedIn {
+    pub(super) fn begin(&mut self, wanted: Wanted) -> NestedIn {
+        let Wanted { call_id, asked, before } = wanted;
         let open = Open {
             told: asked.told,
             cancel: asked.cancel,
@@ -67,6 +85,7 @@ impl Programs {
             parent: asked.parent,
             name: asked.name,
             arguments: asked.arguments,
+            before,
         }
     }
 

@@ -10,6 +10,7 @@ use crate::model::memory::Memories;
 use crate::model::question::{Question, QuestionStatus};
 use crate::model::record::{CallRecord, SessionRecord, TurnRecord};
 use crate::model::session::RequiredAction;
+use crate::model::trace::Trace;
 
 /// Calls of one answer that run at once (Hermes: 8 workers).
 const MAX_AT_ONCE: usize = 8;
@@ -67,6 +68,11 @@ impl State {
 
     pub fn call(&self, id: CallId) -> Option<&CallRecord> {
         self.calls.iter().find(|call| call.call_id == id)
+    }
+
+    /// What hooks did to a call before it was stored.
+    pub fn trace_of(&self, id: CallId) -> &[Trace] {
+        self.turn.progress.traces.get(&id).map_or(&[], Vec::as_slice)
     }
 
     /// The newest approval of a call.

@@ -4,6 +4,7 @@
 mod addresses;
 pub mod artifacts;
 mod hooks;
+mod nested;
 mod plugins;
 mod tenants;
 

@@ -32,6 +32,7 @@ mod files;
 mod floors;
 mod harness;
 mod http;
+mod image;
 mod isolation;
 mod jobs;
 mod leases;

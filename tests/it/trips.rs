@@ -122,9 +122,9 @@ fn round_trips_of_a_turn_are_few() {
         let tools = trips(&format!("{}\n/then\n/say done", mark("a"))).await;
         match store.kind() {
             Kind::Sqlite => assert_eq!((text, tools), (0, 0)),
-            // Two commits: begin, lock, what is remembered of the user, one
-            // statement, COMMIT; begin, fence, one statement, COMMIT.
-            Kind::Postgres => assert!(text <= 10 && tools <= 24, "text {text}, with a tool round {tools}"),
+            // Two commits: BEGIN and lock, what is remembered of the user, one
+            // statement with COMMIT; BEGIN and fence, one statement with COMMIT.
+            Kind::Postgres => assert!(text <= 6 && tools <= 12, "text {text}, with a tool round {tools}"),
         }
         server.stop().await;
     });

@@ -33,14 +33,19 @@ pub(in crate::api) const WAITS: &str = "[Waiting for ";
 
 /// The session of that name: by the name a client gave it, or by its id.
 pub(in crate::api) async fn named(caller: &Caller, name: &str) -> Result<Option<SessionId>, Failure> {
-    let name = name.to_owned();
+    Ok(found(caller, name).await?.map(|(id, _)| id))
+}
+
+/// The same, and whether the caller is the one who calls it so.
+async fn found(caller: &Caller, name: &str) -> Result<Option<(SessionId, bool)>, Failure> {
+    let (name, user) = (name.to_owned(), caller.principal.user.clone());
     let found = caller.scope.read(move |mut rows| {
         Box::pin(async move {
-            if let Some(id) = rows.session_named(&name).await? {
-                return Ok(Some(id));
+            if let Some((id, owner)) = rows.session_named(&user, &name).await? {
+                return Ok(Some((id, owner == user)));
             }
             match name.parse::<SessionId>() {
-                Ok(id) => Ok(rows.session_record(id).await?.map(|_| id)),
+                Ok(id) => Ok(rows.session_record(id).await?.map(|_| (id, true))),
                 Err(_) => Ok(None),
             }
         })
@@ -48,16 +53,17 @@ pub(in crate::api) async fn named(caller: &Caller, name: &str) -> Result<Option<
     Ok(found.await?)
 }
 
-/// The session of that name, or a new one that begins with `history`.
+/// The session of that name, or a new one that begins with `history`. Who may see
+/// what others call so does not talk in theirs by a name that happens to be taken.
 pub(in crate::api) async fn of_name(
     state: &ApiState,
     caller: &Caller,
     name: String,
     history: &[Said],
 ) -> Result<Whither, Failure> {
-    match named(caller, &name).await? {
-        Some(id) => Ok(Whither::Session(id)),
-        None => fresh(state, caller, Some(name), history, Metadata::new()),
+    match found(caller, &name).await? {
+        Some((id, true)) => Ok(Whither::Session(id)),
+        _ => fresh(state, caller, Some(name), history, Metadata::new()),
     }
 }
 
@@ -111,7 +117,7 @@ pub(in crate::api) async fn of_history(
         metadata: BTreeMap::from([(FINGERPRINT.to_owned(), fingerprint.clone())]),
         root: None,
     };
-    let (wanted, name) = (history.to_vec(), fingerprint.clone());
+    let (wanted, name, user) = (history.to_vec(), fingerprint.clone(), caller.principal.user.clone());
     let found = caller.scope.read(move |mut rows| {
         Box::pin(async move {
             for session in rows.sessions(None, &filter, MOST_COMPARED).await? {
@@ -119,7 +125,7 @@ pub(in crate::api) async fn of_history(
                     return Ok((Some(session.id), true));
                 }
             }
-            Ok((None, rows.external_id_is_taken(&name, None).await?))
+            Ok((None, rows.external_id_is_taken(&user, &name, None).await?))
         })
     });
     match found.await? {

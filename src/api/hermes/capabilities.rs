@@ -1,10 +1,12 @@
 //! What this server can do, as clients of the original ask before they do it. A
-//! flag is true only if a test does what it promises.
+//! flag is true only if a test does what it promises. `features` are the server's,
+//! under the original's names; what each surface can do by itself is `surfaces`.
 
 use axum::Json;
 use axum::extract::State;
 use serde_json::{Value, json};
 
+use super::abilities;
 use super::health::PLATFORM;
 use crate::api::caller::MaybeCaller;
 use crate::api::failure::Failure;
@@ -19,7 +21,7 @@ pub(super) fn routes() -> Surface {
 /// Read what this server can do. Without a credential it is told all the same,
 /// since what needs one has to be known before; one that is wrong is refused.
 #[utoipa::path(get, path = "/v1/capabilities", tag = "capabilities",
-    responses((status = 200, description = "Features and endpoints.", body = Value)))]
+    responses((status = 200, description = "Features of the server, what each of its surfaces can do, and endpoints.", body = Value)))]
 pub(super) async fn get_capabilities(
     State(state): State<ApiState>,
     MaybeCaller(caller): MaybeCaller,
@@ -36,6 +38,7 @@ pub(super) async fn get_capabilities(
         "runtime": {"mode": "server_agent", "tool_execution": "server", "split_runtime": false,
             "description": "The server's agent runs the tools; clients send messages and decide approvals."},
         "features": features(!state.origins.is_empty()),
+        "surfaces": abilities::surfaces(),
         "endpoints": endpoints(),
     })))
 }

@@ -19,6 +19,7 @@ const ABOUT: About = About {
         ("ui", "What the chat transport of the AI SDK calls."),
         ("models", "Models that can answer."),
         ("tools", "Toolsets."),
+        ("skills", "Skills that agents see."),
     ],
 };
 

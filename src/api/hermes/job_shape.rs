@@ -10,11 +10,8 @@ use crate::model::schedule::Schedule;
 /// Seldom more than a person would write out.
 const MOST_RUNS: u64 = 1_000_000;
 
-/// A job under the original's names. What jobs have here beside them stands in
-/// the members that the job itself has.
+/// A job under the original's names.
 pub(super) fn job(job: &Job, configured: &str) -> Value {
-    let own = json!(job);
-    let or_null = |name: &str| own.get(name).cloned().unwrap_or(Value::Null);
     let state = match job.state {
         JobState::Active => "scheduled",
         JobState::Paused => "paused",
@@ -31,10 +28,10 @@ pub(super) fn job(job: &Job, configured: &str) -> Value {
         "provider": null,
         "provider_snapshot": null,
         "base_url": null,
-        "script": or_null("script"),
-        "no_agent": or_null("no_agent") == true,
-        "context_from": or_null("context_from"),
-        "workdir": or_null("workdir"),
+        "script": job.task.script,
+        "no_agent": job.task.no_agent,
+        "context_from": job.task.context_from,
+        "workdir": job.task.workdir,
         "schedule": schedule(job),
         "schedule_display": job.schedule,
         "time_zone": job.time_zone,
@@ -88,8 +85,8 @@ pub(super) fn text(value: &Value, field: &str) -> Result<Option<String>, Failure
 }
 
 /// A list of names, or one.
-pub(super) fn names(value: &Value) -> Result<Option<Vec<String>>, Failure> {
-    let wrong = || Failure::field("/skills", "expected a list of names");
+pub(super) fn names(value: &Value, field: &str) -> Result<Option<Vec<String>>, Failure> {
+    let wrong = || Failure::field(&format!("/{field}"), "expected a list of names");
     match value {
         Value::Null => Ok(None),
         Value::String(one) => Ok(Some(vec![one.clone()])),
@@ -140,8 +137,9 @@ mod tests {
 
     #[test]
     fn skills_are_names() {
-        assert_eq!(names(&json!("a")).unwrap(), Some(vec!["a".to_owned()]));
-        assert_eq!(names(&json!(["a", "b"])).unwrap().unwrap().len(), 2);
-        assert!(names(&json!([1])).is_err() && names(&json!({})).is_err());
+        let read = |value: Value| names(&value, "skills");
+        assert_eq!(read(json!("a")).unwrap(), Some(vec!["a".to_owned()]));
+        assert_eq!(read(json!(["a", "b"])).unwrap().unwrap().len(), 2);
+        assert!(read(json!([1])).is_err() && read(json!({})).is_err());
     }
 }

@@ -9,8 +9,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
-use super::job_shape::{job, names, repeat, text};
+use super::job_request::HermesJob;
+use super::job_shape::{job, text};
 use crate::api::caller::Caller;
+use crate::api::compat::conversation;
 use crate::api::compat::loose::is_yes;
 use crate::api::failure::Failure;
 use crate::api::path::{FromSegments, InPath};
@@ -18,9 +20,8 @@ use crate::api::payload::Payload;
 use crate::api::query::Loose;
 use crate::api::state::ApiState;
 use crate::api::surface::{Surface, routes};
-use crate::model::id::JobId;
-use crate::model::job::{Job, JobCeiling, JobChanges, JobState, NewJob};
-use crate::model::job_task::{JobTask, TaskChanges};
+use crate::model::id::{JobId, SessionId};
+use crate::model::job::{Job, JobCeiling, JobChanges, JobState};
 use crate::model::principal::Scope;
 use crate::store::Once;
 use crate::turn::requests::JobChange;
@@ -55,40 +56,6 @@ pub(super) struct JobQuery {
     include_disabled: Option<String>,
 }
 
-/// A job, or what changes of one.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-pub(super) struct HermesJob {
-    #[serde(default)]
-    #[schema(value_type = Option<String>)]
-    name: Value,
-    /// `30m`, `2h` or `1d` from now, once; `every 2h`; five cron fields; or a time.
-    #[serde(default)]
-    #[schema(value_type = Option<String>)]
-    schedule: Value,
-    #[serde(default)]
-    #[schema(value_type = Option<String>)]
-    prompt: Value,
-    /// `local`: what a run came to is in its session.
-    #[serde(default)]
-    #[schema(value_type = Option<String>)]
-    deliver: Value,
-    #[serde(default)]
-    #[schema(value_type = Option<Vec<String>>)]
-    skills: Value,
-    /// The same, one of them.
-    #[serde(default)]
-    #[schema(value_type = Option<String>)]
-    skill: Value,
-    /// How often it runs in all.
-    #[serde(default)]
-    #[schema(value_type = Option<u32>)]
-    repeat: Value,
-    /// Of a change: `false` pauses, `true` resumes.
-    #[serde(default)]
-    #[schema(value_type = Option<bool>)]
-    enabled: Value,
-}
-
 /// What a request says beside its path.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 pub(super) struct HermesJobAction {
@@ -96,7 +63,7 @@ pub(super) struct HermesJobAction {
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     reason: Value,
-    /// Not taken: a run asks what its job asks.
+    /// Of a run: what this one asks, in place of what the job asks.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     prompt: Value,
@@ -127,6 +94,12 @@ pub(super) async fn hermes_list_jobs(
     Ok(Json(json!({"jobs": jobs})))
 }
 
+/// The session of that name; one that is not there is no place to tell anything.
+async fn session(caller: &Caller, name: &str) -> Result<SessionId, Failure> {
+    let found = conversation::named(caller, name).await?;
+    found.ok_or_else(|| Failure::field("/origin_session_id", "there is no such session"))
+}
+
 /// Make a job.
 #[utoipa::path(post, path = "/api/jobs", tag = "hermes jobs", request_body = HermesJob,
     responses((status = 200, description = "`job`.", body = Value)))]
@@ -137,22 +110,14 @@ pub(super) async fn hermes_create_job(
 ) -> Result<Response, Failure> {
     caller.require(Scope::TurnsWrite)?;
     let (request, once): (HermesJob, _) = payload.loose_once(&caller.principal).await?;
-    request.is_local()?;
-    let new = NewJob {
-        name: text(&request.name, "name")?,
-        task: JobTask {
-            prompt: text(&request.prompt, "prompt")?.unwrap_or_default(),
-            skills: request.skills()?.unwrap_or_default(),
-            ..JobTask::default()
-        },
-        schedule: text(&request.schedule, "schedule")?.ok_or_else(|| Failure::field("/schedule", "it is required"))?,
-        repeat: repeat(&request.repeat)?.flatten(),
-        ceiling: JobCeiling {
-            key: caller.principal.key,
-            tools: caller.principal.tools.clone(),
-        },
-        ..NewJob::default()
+    let ceiling = JobCeiling {
+        key: caller.principal.key,
+        tools: caller.principal.tools.clone(),
     };
+    let mut new = request.made(ceiling)?;
+    if let Some(name) = request.origin()? {
+        new.origin = Some(session(&caller, &name).await?);
+    }
     let (engine, user) = (state.engine.clone(), caller.principal.user.clone());
     let scope = caller.scope.once(once);
     let made = state.finish_once(async move { engine.create_job(&scope, &user, new).await });
@@ -187,13 +152,7 @@ pub(super) async fn hermes_update_job(
 ) -> Result<Json<Value>, Failure> {
     caller.require(Scope::TurnsWrite)?;
     let (request, _): (HermesJob, _) = payload.loose_once(&caller.principal).await?;
-    request.is_local()?;
-    let changes = request.changes()?;
-    let enabled = match &request.enabled {
-        Value::Null => None,
-        Value::Bool(enabled) => Some(*enabled),
-        _ => return Err(Failure::field("/enabled", "expected `true` or `false`")),
-    };
+    let (changes, enabled) = (request.changes()?, request.is_enabled()?);
     let changes = [
         (changes != JobChanges::default()).then(|| JobChange::Update(Box::new(changes))),
         enabled.map(|enabled| {
@@ -215,9 +174,7 @@ pub(super) async fn hermes_update_job(
     }
     match last {
         Some(changed) => Ok(shown(&state, &changed)),
-        None if request.deliver.is_null() => Err(Failure::field("", "it names no field that can be changed")),
-        // It is delivered as before.
-        None => hermes_get_job(State(state), caller, InPath(InJob(id))).await,
+        None => Err(Failure::field("", "it names no field that can be changed")),
     }
 }
 
@@ -277,13 +234,8 @@ pub(super) async fn hermes_run_job(
 ) -> Result<Response, Failure> {
     caller.require(Scope::TurnsWrite)?;
     let (action, once): (HermesJobAction, _) = payload.loose_once(&caller.principal).await?;
-    if !action.prompt.is_null() {
-        return Err(Failure::field(
-            "/prompt",
-            "a run asks what its job asks; change the job's",
-        ));
-    }
-    changed(&state, caller, once, (id, JobChange::Trigger)).await
+    let prompt = text(&action.prompt, "prompt")?.filter(|prompt| !prompt.trim().is_empty());
+    changed(&state, caller, once, (id, JobChange::Trigger(prompt))).await
 }
 
 async fn changed(
@@ -295,35 +247,4 @@ async fn changed(
     let (engine, scope) = (state.engine.clone(), caller.scope.once(once));
     let changed = state.finish_once(async move { engine.change_job(&scope, id, change).await });
     Ok(changed.await?.answer(|job: Job| shown(state, &job).into_response()))
-}
-
-impl HermesJob {
-    /// What a run came to is kept where clients can read it, and sent nowhere.
-    fn is_local(&self) -> Result<(), Failure> {
-        match text(&self.deliver, "deliver")?.as_deref() {
-            None | Some("" | "local" | "origin") => Ok(()),
-            Some(_) => Err(Failure::field("/deliver", "only `local` is possible here")),
-        }
-    }
-
-    fn skills(&self) -> Result<Option<Vec<String>>, Failure> {
-        match (names(&self.skills)?, text(&self.skill, "skill")?) {
-            (None, Some(one)) => Ok(Some(vec![one])),
-            (many, _) => Ok(many),
-        }
-    }
-
-    fn changes(&self) -> Result<JobChanges, Failure> {
-        Ok(JobChanges {
-            name: text(&self.name, "name")?,
-            task: TaskChanges {
-                prompt: text(&self.prompt, "prompt")?,
-                skills: self.skills()?,
-                ..TaskChanges::default()
-            },
-            schedule: text(&self.schedule, "schedule")?,
-            repeat: repeat(&self.repeat)?,
-            ..JobChanges::default()
-        })
-    }
 }

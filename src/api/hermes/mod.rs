@@ -4,9 +4,11 @@
 
 #![allow(unused_qualifications, reason = "the macro that describes a route writes them")]
 
+mod abilities;
 mod capabilities;
 mod describe;
 mod health;
+mod job_request;
 mod job_shape;
 mod jobs;
 mod once;
@@ -24,7 +26,7 @@ mod titles;
 
 pub(super) use describe::document;
 
-use super::native::{models, tools};
+use super::native::{models, skills, tools};
 use super::surface::Surface;
 
 /// What is served here and nowhere else.
@@ -48,4 +50,5 @@ fn described() -> Surface {
         .merge(super::ui_stream::routes())
         .merge(models::routes())
         .merge(tools::toolset_routes())
+        .merge(skills::shared_routes())
 }

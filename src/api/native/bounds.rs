@@ -45,7 +45,7 @@ pub(super) fn name(pointer: &str, text: &Option<String>, max: usize) -> Result<(
     at_most(pointer, text, max)
 }
 
-pub(super) fn model(text: &Option<String>) -> Result<(), Failure> {
+pub(in crate::api) fn model(text: &Option<String>) -> Result<(), Failure> {
     name("/model", text, MAX_MODEL_CHARS)
 }
 

@@ -346,7 +346,7 @@ pub(super) async fn trigger_job(
 ) -> Result<Response, Failure> {
     caller.require(Scope::TurnsWrite)?;
     let once = payload.once(&caller.principal).await?;
-    changed(&state, caller, once, (id, JobChange::Trigger)).await
+    changed(&state, caller, once, (id, JobChange::Trigger(None))).await
 }
 
 /// List the runs of a job, newest first.

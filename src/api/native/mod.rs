@@ -30,7 +30,7 @@ mod questions;
 mod search;
 mod session_list;
 pub(super) mod sessions;
-mod skills;
+pub(super) mod skills;
 mod stream_filter;
 mod stream_tokens;
 pub(super) mod streams;

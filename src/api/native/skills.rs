@@ -36,6 +36,11 @@ pub(super) fn routes() -> Surface {
         .routes(deep(routes!(get_skill_file, put_skill_file, delete_skill_file)))
 }
 
+/// Those that clients of other surfaces use as well.
+pub(in crate::api) fn shared_routes() -> Surface {
+    Surface::new().routes(routes!(list_skills))
+}
+
 /// A skill as the path names it, and one of its files.
 pub(super) struct InSkills {
     skill: String,

@@ -22,7 +22,7 @@ use crate::api::state::ApiState;
 use crate::api::surface::{Surface, routes};
 use crate::live::cursor::Cursor;
 use crate::live::follow::Shown;
-use crate::model::approval::{Approval, ApprovalStatus, Choice};
+use crate::model::approval::{Approval, ApprovalStatus};
 use crate::model::id::{ApprovalId, CallId, SessionId};
 use crate::model::principal::Scope;
 use crate::model::problem::Problem;
@@ -68,14 +68,9 @@ pub(super) async fn ui_chat(
         None => {
             let whither = conversation::of_name(&state, &caller, name, &[]).await?;
             let key = headers::session_key(&headers)?;
-            let registry = state.engine.registry(caller.principal.tenant);
-            let own = chat
-                .tools
-                .into_iter()
-                .filter(|tool| registry.get(tool.name()).is_none());
             let ask = Ask {
                 input,
-                tools: own.collect(),
+                tools: chat.tools,
                 instructions: chat.instructions,
                 metadata: metadata("ui", key.as_deref()),
                 // A page that was closed comes back to what is under way.
@@ -216,6 +211,9 @@ async fn asked(caller: &Caller, answers: &[Answer]) -> Result<Vec<(Approval, Ans
                 let Ok(id) = answer.approval.parse::<ApprovalId>() else {
                     continue;
                 };
+                if found.iter().any(|(known, _): &(Approval, Answer)| known.id == id) {
+                    continue;
+                }
                 found.extend(rows.approval(id).await?.map(|approval| (approval, answer)));
             }
             Ok(found)
@@ -230,9 +228,8 @@ async fn asked(caller: &Caller, answers: &[Answer]) -> Result<Vec<(Approval, Ans
 }
 
 fn decision(approval: &Approval, answer: &Answer, caller: &Caller) -> AnswerRequest {
-    let choice = if answer.approved { Choice::Once } else { Choice::Deny };
     AnswerRequest {
-        choice: question::offered(choice, approval),
+        choice: question::offered(answer.choice, approval),
         digest: None,
         reason: answer
             .reason

@@ -59,7 +59,7 @@ impl UiStream {
             is_continued: message_id.is_some(),
             handed: HashSet::new(),
             message_id: message_id.unwrap_or_else(|| ids::run(turn.id).replacen("run_", "msg_", 1)),
-            metadata: json!({"session_id": turn.session_id, "turn_id": turn.id}),
+            metadata: json!({"session_id": turn.session_id, "turn_id": turn.id, "run_id": ids::run(turn.id)}),
             step: false,
             text: None,
             reasoning: None,

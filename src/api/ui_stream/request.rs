@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::api::compat::handed::Output;
-use crate::api::compat::{content, headers};
+use crate::api::compat::{content, headers, question};
 use crate::api::failure::Failure;
+use crate::model::approval::Choice;
 use crate::model::client_tool::ClientTool;
 use crate::model::message::Part;
 
@@ -24,6 +25,11 @@ pub(super) struct UiChat {
     /// Said to the model in this turn only.
     #[serde(default)]
     pub instructions: Option<String>,
+    /// By the id of an approval that the last message answers: one of the
+    /// approval's `choices`, where more is meant than yes or no for this once.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    choices: Value,
     /// Functions that the page carries out, as in chat completions.
     #[serde(default)]
     pub tools: Vec<ClientTool>,
@@ -33,7 +39,7 @@ pub(super) struct UiChat {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Answer {
     pub approval: String,
-    pub approved: bool,
+    pub choice: Choice,
     pub reason: Option<String>,
 }
 
@@ -62,7 +68,10 @@ impl UiChat {
             Some("user") => Asked::Say(said(last, parts)?),
             Some("assistant") => Asked::Decide {
                 message_id: last["id"].as_str().map(str::to_owned),
-                answers: parts.iter().filter_map(answer).collect(),
+                answers: parts
+                    .iter()
+                    .filter_map(|part| answer(part, &self.choices).transpose())
+                    .collect::<Result<_, _>>()?,
                 outputs: parts.iter().filter_map(output).collect(),
             },
             _ => {
@@ -107,16 +116,32 @@ fn as_content(part: &Value) -> Option<Value> {
 }
 
 /// Parts of tools whose approval was answered and whose result is not known yet.
-fn answer(part: &Value) -> Option<Answer> {
+/// The SDK knows yes and no; the choice among more comes beside the messages.
+fn answer(part: &Value, choices: &Value) -> Result<Option<Answer>, Failure> {
     if part["state"] != "approval-responded" {
-        return None;
+        return Ok(None);
     }
     let approval = &part["approval"];
-    Some(Answer {
-        approval: approval["id"].as_str()?.to_owned(),
-        approved: approval["approved"].as_bool()?,
+    let (Some(id), Some(approved)) = (approval["id"].as_str(), approval["approved"].as_bool()) else {
+        return Ok(None);
+    };
+    let choice = match &choices[id] {
+        Value::Null if approved => Choice::Once,
+        Value::Null => Choice::Deny,
+        word => {
+            let choice = word.as_str().and_then(question::choice);
+            let fits = choice.filter(|choice| choice.allows() == approved);
+            fits.ok_or_else(|| {
+                let detail = "expected one of the approval's `choices` that says the same as `approved`";
+                Failure::field(&format!("/choices/{id}"), detail).known_as("invalid_approval_choice")
+            })?
+        }
+    };
+    Ok(Some(Answer {
+        approval: id.to_owned(),
+        choice,
         reason: approval["reason"].as_str().map(str::to_owned),
-    })
+    }))
 }
 
 /// Parts of tools that the page carried out and has the output of.
@@ -146,6 +171,26 @@ mod tests {
     }
 
     #[test]
+    fn more_than_yes_or_no_comes_beside_the_messages() {
+        let chosen = |approved: bool, word: Value| {
+            let part = json!({"state": "approval-responded", "approval": {"id": "apr_1", "approved": approved}});
+            answer(&part, &json!({"apr_1": word, "apr_2": "always"})).map(|answer| answer.unwrap().choice)
+        };
+        assert_eq!(chosen(true, json!("session")).unwrap(), Choice::Session);
+        assert_eq!(chosen(true, json!(null)).unwrap(), Choice::Once);
+        assert_eq!(chosen(false, json!("deny")).unwrap(), Choice::Deny);
+        for (approved, word) in [
+            (false, json!("session")),
+            (true, json!("deny")),
+            (true, json!("perhaps")),
+            (true, json!(5)),
+        ] {
+            let failure = chosen(approved, word).unwrap_err();
+            assert_eq!(failure.problem().errors[0].pointer, "/choices/apr_1");
+        }
+    }
+
+    #[test]
     fn the_last_message_says_what_is_asked() {
         let said = read(&json!([{"role": "user", "parts": [{"type": "text", "text": "hi"}, {"type": "step-start"}]}]));
         assert_eq!(said.unwrap(), Asked::Say(vec![Part::text("hi")]));
@@ -153,7 +198,7 @@ mod tests {
         let decided = read(&json!([{"role": "assistant", "id": "m1", "parts": [{"type": "text", "text": "x"}, tool]}]));
         let answer = Answer {
             approval: "apr_1".to_owned(),
-            approved: false,
+            choice: Choice::Deny,
             reason: Some("no".to_owned()),
         };
         let expected = Asked::Decide {

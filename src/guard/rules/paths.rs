@@ -1,5 +1,7 @@
 //! Paths: folded to `~`, and the places that matter.
 
+use std::borrow::Cow;
+
 use crate::guard::Setting;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +86,15 @@ const SYSTEM_FOLDERS: &[&str] = &["/etc", "/private/etc", "/private/var", "/priv
 
 /// The path with the agent's home as `~/.hermes`, the user's as `~`, and `.`,
 /// `..` and doubled slashes resolved by their letters.
-pub(super) fn fold(text: &str, setting: &Setting<'_>) -> String {
+pub(super) fn fold<'t>(text: &'t str, setting: &Setting<'_>) -> Cow<'t, str> {
+    // Most words are no paths.
+    if !text.contains(['/', '~']) && !setting.home.contains('\\') {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(folded(text, setting))
+}
+
+fn folded(text: &str, setting: &Setting<'_>) -> String {
     let text = text.strip_prefix("file://").unwrap_or(text);
     let through_proc = ["/proc/self/root", "/proc/1/root"]
         .iter()
@@ -102,7 +112,7 @@ pub(super) fn fold(text: &str, setting: &Setting<'_>) -> String {
     if let Some(rest) = user.and_then(|user| tidy.strip_prefix('~')?.strip_prefix(user))
         && (rest.is_empty() || rest.starts_with('/'))
     {
-        return fold(&format!("{}{rest}", setting.home), setting);
+        return folded(&format!("{}{rest}", setting.home), setting);
     }
     for (home, short) in [(setting.agent_home, "~/.hermes"), (setting.home, "~")] {
         let home = home.trim_end_matches('/');
@@ -146,12 +156,13 @@ pub(super) fn without_glob(folded: &str) -> &str {
 }
 
 /// The folded path, seen from the working directory where that is known.
-pub(super) fn locate(text: &str, setting: &Setting<'_>) -> String {
+pub(super) fn locate<'t>(text: &'t str, setting: &Setting<'_>) -> Cow<'t, str> {
     let folded = fold(text, setting);
     match setting.cwd {
-        Some(cwd) if !folded.starts_with(['/', '~']) => {
-            fold(&format!("{}/{folded}", cwd.trim_end_matches('/')), setting)
-        }
+        Some(cwd) if !folded.starts_with(['/', '~']) => Cow::Owned(self::folded(
+            &format!("{}/{folded}", cwd.trim_end_matches('/')),
+            setting,
+        )),
         _ => folded,
     }
 }
@@ -241,7 +252,7 @@ pub(super) fn classify(text: &str, setting: &Setting<'_>) -> Option<Class> {
         }
     }
     // Agents often work in the home directory without saying so.
-    if setting.cwd.is_none() && (START_FILES.contains(&folded.as_str()) || folded.starts_with(".ssh/")) {
+    if setting.cwd.is_none() && (START_FILES.contains(&folded.as_ref()) || folded.starts_with(".ssh/")) {
         return Some(Class::Sensitive);
     }
     is_project_file(base).then_some(Class::Project)
@@ -310,10 +321,11 @@ pub(super) fn is_block_device(path: &str) -> bool {
 
 /// Who has an account here: no secret on the machine, but nobody's elsewhere.
 pub(super) fn is_account_file(text: &str, setting: &Setting<'_>) -> bool {
+    let folded = fold(text, setting);
     matches!(
-        fold(text, setting).as_str(),
+        folded.as_ref(),
         "/etc/passwd" | "/etc/group" | "/etc/krb5.keytab" | "/etc/hosts.equiv"
-    ) || fold(text, setting).starts_with("/proc/") && text.ends_with("/environ")
+    ) || folded.starts_with("/proc/") && text.ends_with("/environ")
 }
 
 /// `.env` and its like, templates excepted.
@@ -324,7 +336,7 @@ pub(super) fn is_environment_file(base: &str) -> bool {
 /// Files whose content must not leave the machine.
 pub(super) fn is_secret(text: &str, setting: &Setting<'_>) -> bool {
     let folded = fold(text, setting);
-    if matches!(folded.as_str(), "/etc/shadow" | "/etc/gshadow" | "/etc/sudoers") {
+    if matches!(folded.as_ref(), "/etc/shadow" | "/etc/gshadow" | "/etc/sudoers") {
         return true;
     }
     let Some(inside) = in_home(&folded) else { return false };

@@ -157,7 +157,7 @@ pub(super) const RULES: &[Rule] = &[
             );
             let mut exposed = folder.filter(|(text, _)| {
                 let path = super::paths::locate(text, scene.setting);
-                matches!(path.as_str(), "/" | "~" | "/root" | "/etc" | "/home")
+                matches!(path.as_ref(), "/" | "~" | "/root" | "/etc" | "/home")
                     || super::paths::is_secret(text, scene.setting)
             });
             exposed.next().filter(|_| server).map(|(_, arg)| arg.span)

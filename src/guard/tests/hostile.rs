@@ -93,6 +93,9 @@ const BOMBS: &[&str] = &[
     "python -m ",
     "xargs -I{} {} ",
     "tmux new ",
+    "npx \u{200b}a ",
+    "rm -r a ",
+    "docker run -v a:b ",
 ];
 
 fn filled(unit: &str, size: usize) -> String {
@@ -115,6 +118,44 @@ fn bombs_of_sixteen_kilobytes_end_and_their_work_is_linear() {
             "{unit:?}: {small} units of work became {large}"
         );
     }
+}
+
+/// Time goes with the words that rules look at and wrappers copy; the release
+/// benchmark measures it on the same texts.
+#[test]
+fn the_longest_bombs_are_left_off_before_they_cost_many_looks() {
+    for unit in [
+        "npx ",
+        "tmux new ",
+        "env -C a ",
+        "rm -r a ",
+        "xargs ",
+        "set -- a b;",
+        "find . -exec a {} ;",
+        "f(){ $1 $1; };f f;",
+        "npx \u{200b}a ",
+    ] {
+        let judgement = judged(&format!(":;{}", filled(unit, 127_000)));
+        let looks: usize = judgement
+            .commands
+            .iter()
+            .map(|command| 1 + command.arguments.len())
+            .sum();
+        assert!(looks <= 130_000, "{unit:?}: {looks} words were looked at");
+    }
+}
+
+/// What a reader of the screen would see is judged too, and has no bound of its own.
+#[test]
+fn both_readings_of_a_text_share_one_bound() {
+    let once = judged(&format!(":;{}", filled("npx a ", 127_000)));
+    let twice = judged(&format!(":;{}", filled("npx \u{200b}a ", 127_000)));
+    assert!(
+        twice.commands.len() <= once.commands.len() + 2,
+        "{}",
+        twice.commands.len()
+    );
+    assert_eq!(twice.verdict, Verdict::Ask);
 }
 
 #[test]

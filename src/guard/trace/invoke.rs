@@ -15,6 +15,8 @@ use crate::guard::{Setting, Span};
 /// Units of a rule that hits: a text of thousands is asked about anyway, and nobody
 /// reads more of them.
 const HIT: usize = 600;
+/// Words of a command as people write them.
+const FEW_WORDS: usize = 64;
 /// Wrappers around wrappers; more has no use but to hide.
 const MOST_HOPS: u32 = 12;
 /// Every hop copies the words: a long command behind so many is no work of a person.
@@ -25,7 +27,7 @@ const MOST_FRAMES: usize = 3;
 
 impl Tracer<'_> {
     pub(super) fn invoke(&mut self, mut call: Call, place: &Place<'_>, hops: u32) -> Option<Rc<Feed>> {
-        if !self.charge(24 + 8 * call.args.len(), call.span) {
+        if !self.charge(price(call.args.len()), call.span) {
             return None;
         }
         let unusual = hops > MANY_HOPS && call.args.len() > MANY_WORDS;
@@ -172,6 +174,7 @@ impl Tracer<'_> {
         if self.active.contains(name)
             || self.active.len() >= MOST_FRAMES
             || !self.followed.insert((name.clone(), arguments.clone()))
+            || !self.charge(super::FUNCTION, call.span)
         {
             return;
         }
@@ -331,6 +334,12 @@ impl Tracer<'_> {
             ..Feed::default()
         }
     }
+}
+
+/// Units of an invocation. Rules look at every word, and wrappers copy them all: a
+/// command of thousands costs more than as many short ones.
+fn price(words: usize) -> usize {
+    32 + 12 * words + 36 * words.saturating_sub(FEW_WORDS)
 }
 
 /// What a wrapper reads is read by the program it starts.

@@ -26,6 +26,8 @@ const DEPTH: u32 = 96;
 /// What a text inside a text costs besides its length: to read one takes as
 /// long as to follow dozens of words.
 const NESTED: usize = 1_024;
+/// What a function costs besides its commands, which are followed again for calls.
+const FUNCTION: usize = 256;
 /// A long text is read again at few levels only (each level is two deep).
 const DEEP: u32 = 8;
 const LONG_AND_DEEP: usize = 16 * 1024;
@@ -88,7 +90,7 @@ struct Place<'t> {
 }
 
 impl<'a> Tracer<'a> {
-    pub(crate) fn new(setting: &'a Setting<'a>, length: usize) -> Self {
+    pub(crate) fn new(setting: &'a Setting<'a>, work: usize) -> Self {
         Self {
             setting,
             ledger: Ledger::default(),
@@ -108,13 +110,11 @@ impl<'a> Tracer<'a> {
             active: Vec::new(),
             choice: 0,
             choices: 1,
-            // About 40 units a byte: an everyday line uses two or three.
-            work: 500_000 + 40 * length,
+            work,
             depth: 0,
         }
     }
 
-    #[cfg(test)]
     pub(crate) fn work_left(&self) -> usize {
         self.work
     }
@@ -310,6 +310,9 @@ impl<'a> Tracer<'a> {
 
     fn define(&mut self, name: &str, body: &Rc<Command>, place: &Place<'_>) {
         let span = place.origin.place(body.span);
+        if !self.charge(FUNCTION, span) {
+            return;
+        }
         if state::spawns_itself(name, body) {
             self.ledger.fork_bomb(span, place.contained || place.guessed);
         }

@@ -1,5 +1,8 @@
 //! Shells and interpreters: where their code stands.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use super::{Inner, joined};
 use crate::guard::call::{Call, is_group};
 use crate::guard::resolve::Value;
@@ -75,11 +78,12 @@ pub(crate) fn is_shell(name: &str) -> bool {
 /// `python3.11` is `python`.
 pub(crate) fn is_interpreter(name: &str) -> Option<&'static str> {
     let bare = name.trim_end_matches(|character: char| character.is_ascii_digit() || matches!(character, '.' | '-'));
-    INTERPRETERS
-        .iter()
-        .map(|(known, _)| *known)
-        .find(|known| *known == bare || *known == name)
+    FAMILIES.get(bare).or_else(|| FAMILIES.get(name)).copied()
 }
+
+/// The names of the table above: every invocation is looked up several times.
+static FAMILIES: LazyLock<HashSet<&'static str>> =
+    LazyLock::new(|| INTERPRETERS.iter().map(|(name, _)| *name).collect());
 
 fn valued(family: &str) -> &'static [&'static str] {
     VALUED

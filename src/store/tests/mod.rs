@@ -15,6 +15,7 @@ mod pending;
 mod questions;
 mod schema;
 mod usage;
+mod values;
 mod walls;
 
 use super::testing::{Bench, on_both, on_both_probed, on_postgres};

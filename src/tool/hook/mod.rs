@@ -4,6 +4,7 @@
 //! Who may refuse a call is asked before it is stored, and a failure refuses.
 //! Who is only told never holds anything up, and a failure is logged.
 
+mod before;
 mod run;
 
 use std::sync::Arc;
@@ -11,17 +12,19 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use regex::Regex;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use before::Before;
+
 use super::{Done, Host};
 use crate::config::{self, HookPoint};
 use crate::fetch::Documents;
-use crate::guard::{Finding, Severity, Span};
 use crate::model::id::{CallId, MessageId, SessionId, TenantId, TurnId};
+use crate::model::trace::Trace;
 
 /// Observers under way at once; what comes beyond is not told, and logged.
 const MAX_OBSERVERS: usize = 64;
@@ -77,6 +80,8 @@ pub struct Subject {
     pub call_id: Option<CallId>,
     /// The model's answer that made the call.
     pub answer_id: Option<MessageId>,
+    /// The call of the program that made this one.
+    pub parent_call_id: Option<CallId>,
 }
 
 /// Those who may change the result of a call, with what they are told of it.
@@ -84,6 +89,7 @@ pub struct After {
     pub hooks: Hooks,
     pub subject: Subject,
     pub arguments: Value,
+    pub trace: Vec<Trace>,
 }
 
 impl After {
@@ -95,20 +101,9 @@ impl After {
             _ => "ok",
         };
         let told = json!({"tool_name": tool, "args": self.arguments, "result": done.result, "status": status,
-            "exit_code": done.exit_code});
+            "exit_code": done.exit_code, "middleware_trace": self.trace});
         self.hooks.transformed(self.subject, &told).await
     }
-}
-
-/// What hooks made of a call before it is stored.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Before {
-    /// In the place of what the model wrote.
-    pub arguments: Option<Map<String, Value>>,
-    /// Why it does not run.
-    pub blocked: Option<String>,
-    /// Why a person has to decide.
-    pub asks: Vec<Finding>,
 }
 
 impl Hooks {
@@ -164,52 +159,6 @@ impl Hooks {
         here.filter(fits).cloned().collect()
     }
 
-    /// Shows a call to those who may change or refuse it, in their order.
-    pub async fn before_call(&self, subject: Subject, tool: &str, arguments: &Map<String, Value>) -> Before {
-        let mut before = Before::default();
-        for hook in self.at(HookPoint::ToolRequest, Some(tool)) {
-            let now = before.arguments.as_ref().unwrap_or(arguments);
-            let payload = run::payload(
-                &hook,
-                subject,
-                "hermes.middleware.v1",
-                json!({"tool_name": tool, "args": now}),
-            );
-            match run::asked(&self.0.host, &self.0.documents, &hook, payload).await {
-                Ok(answer) => {
-                    let replaced = answer.get("arguments").or_else(|| answer.get("args"));
-                    if let Some(Value::Object(replaced)) = replaced {
-                        tracing::info!(hook = hook.name, tool, "the arguments of a call are replaced");
-                        before.arguments = Some(replaced.clone());
-                    }
-                }
-                Err(error) => tracing::warn!(hook = hook.name, error, "a hook failed and is skipped"),
-            }
-        }
-        for hook in self.at(HookPoint::PreToolCall, Some(tool)) {
-            let now = before.arguments.as_ref().unwrap_or(arguments);
-            let payload = run::payload(
-                &hook,
-                subject,
-                "hermes.observer.v1",
-                json!({"tool_name": tool, "args": now}),
-            );
-            let answer = run::asked(&self.0.host, &self.0.documents, &hook, payload).await;
-            match directive(&hook, tool, answer) {
-                Directive::None => {}
-                Directive::Block(message) => {
-                    before.blocked = Some(message);
-                    break;
-                }
-                Directive::Ask(finding) => {
-                    before.asks.push(finding);
-                    break;
-                }
-            }
-        }
-        before
-    }
-
     /// The text of a result after those who may change it; the first change wins.
     pub async fn transformed(&self, subject: Subject, told: &Value) -> Option<String> {
         let tool = told["tool_name"].as_str();
@@ -258,53 +207,6 @@ impl Hooks {
             self.0.stopping.cancel();
             self.0.tasks.wait().await;
         }
-    }
-}
-
-enum Directive {
-    None,
-    Block(String),
-    Ask(Finding),
-}
-
-/// What the answer of a hook that may refuse means; a failure refuses.
-fn directive(hook: &Hook, tool: &str, answer: Result<Value, String>) -> Directive {
-    let answer = match answer {
-        Ok(answer) => answer,
-        Err(error) => {
-            tracing::warn!(hook = hook.name, error, "a hook failed: the call is refused");
-            return Directive::Block(format!("the hook `{}` failed, so the call was refused", hook.name));
-        }
-    };
-    let said = ["action", "decision"]
-        .iter()
-        .find_map(|name| answer.get(*name)?.as_str());
-    let message = ["message", "reason"]
-        .iter()
-        .find_map(|name| answer.get(*name)?.as_str());
-    // What a lasting permission covers.
-    let rule_key = answer.get("rule_key").and_then(Value::as_str);
-    match said {
-        None | Some("allow" | "continue") => Directive::None,
-        Some("block" | "deny") => {
-            let message = message.map(str::to_owned);
-            Directive::Block(message.unwrap_or_else(|| format!("the hook `{}` refused the call", hook.name)))
-        }
-        Some("approve" | "ask") => Directive::Ask(Finding {
-            rule: "hook".to_owned(),
-            key: format!("plugin_rule:{}", rule_key.unwrap_or(tool)),
-            description: message.map_or_else(
-                || format!("the hook `{}` wants a person to decide", hook.name),
-                str::to_owned,
-            ),
-            severity: Severity::High,
-            span: Span::default(),
-            argv: Vec::new(),
-        }),
-        Some(other) => Directive::Block(format!(
-            "the hook `{}` answered `{other}`, which means nothing here",
-            hook.name
-        )),
     }
 }
 

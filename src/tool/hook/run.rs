@@ -25,6 +25,9 @@ pub(super) fn payload(hook: &Hook, subject: Subject, schema: &str, told: Value) 
         "api_request_id": subject.answer_id,
     });
     if let (Some(payload), Value::Object(told)) = (payload.as_object_mut(), told) {
+        if let Some(parent) = subject.parent_call_id {
+            payload.insert("parent_tool_call_id".to_owned(), json!(parent));
+        }
         payload.extend(told);
     }
     payload

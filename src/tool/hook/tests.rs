@@ -1,7 +1,11 @@
 //! Hooks as functions: what their answers mean, and what a failure does.
 
+use serde_json::Map;
+
+use super::before::{Directive, directive};
 use super::*;
 use crate::base::Id;
+use crate::model::trace::TraceAction;
 use crate::tool::testing::Bench;
 
 fn hooks(bench: &Bench, all: Vec<Hook>) -> Hooks {
@@ -74,6 +78,7 @@ fn subject(bench: &Bench) -> Subject {
         turn_id: Some(Id::from_bits(1)),
         call_id: Some(Id::from_bits(2)),
         answer_id: Some(Id::from_bits(3)),
+        parent_call_id: None,
     }
 }
 
@@ -101,6 +106,15 @@ async fn arguments_are_replaced_one_after_another_and_judged_by_the_last() {
         .await;
     assert_eq!(before.arguments, Some(Map::from_iter([("n".to_owned(), json!(20))])));
     assert_eq!(before.blocked.as_deref(), Some("{\"n\":20}"));
+    let did: Vec<TraceAction> = before.trace.iter().map(|trace| trace.action).collect();
+    let expected = [
+        TraceAction::Replaced,
+        TraceAction::Skipped,
+        TraceAction::Replaced,
+        TraceAction::Blocked,
+    ];
+    assert_eq!(did, expected);
+    assert_eq!(before.trace[1].reason.as_deref(), Some("broken"));
 }
 
 #[tokio::test]

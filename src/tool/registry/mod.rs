@@ -9,6 +9,7 @@ mod availability;
 mod draft;
 mod entry;
 pub mod live;
+mod recent;
 mod sanity;
 mod setup;
 mod views;
@@ -24,6 +25,7 @@ use crate::model::session::ToolsetSelection;
 pub use availability::{Availability, KEPT};
 pub use draft::{LeftOut, Registration};
 pub use entry::{Entry, Source};
+pub use recent::Recent;
 pub use setup::{DelegationLimits, Setup};
 pub use views::{ToolView, ToolsetView};
 

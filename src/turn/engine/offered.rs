@@ -1,9 +1,9 @@
 //! What the engine offers its turns: tools, what stands around them, and how
 //! long their results may be.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-use super::{Engine, MAX_SELECTIONS};
+use super::Engine;
 use crate::model::client_tool::ClientTool;
 use crate::model::id::TenantId;
 use crate::model::record::SessionRecord;
@@ -11,7 +11,7 @@ use crate::tool::budget::Budget;
 use crate::tool::hook::Hooks;
 use crate::tool::plugin::Plugins;
 use crate::tool::registry::live::Live;
-use crate::tool::registry::{KEPT, Registry, Selection, UnknownToolset};
+use crate::tool::registry::{Registry, Selection, UnknownToolset};
 use crate::tool::session_tools::SessionTools;
 use crate::turn::delegation;
 
@@ -61,29 +61,20 @@ impl Engine {
         clients: &[ClientTool],
         blocked: &[&str],
     ) -> Result<Arc<SessionTools>, UnknownToolset> {
-        let (registry, now) = (self.registry(tenant), self.clock().now());
-        let key = match clients {
-            [] => format!("{} {selection:?} {blocked:?}", registry.generation()),
-            clients => format!("{} {selection:?} {blocked:?} {clients:?}", registry.generation()),
+        let registry = self.registry(tenant);
+        let made = || {
+            let tools = registry.select(selection, self.tools().offers(self.host()))?;
+            let tools = self.searchable(tools);
+            let tools = match clients {
+                [] => tools,
+                clients => tools.and_clients(clients),
+            };
+            Ok(tools.without(blocked, delegation::REASON))
         };
-        let known = || self.0.selections.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, tools)) = known().get(&key).filter(|(at, _)| now.since(*at) < KEPT) {
-            return Ok(Arc::clone(tools));
-        }
-        // Checks run here, so no lock is held.
-        let tools = registry.select(selection, self.tools().offers(self.host()))?;
-        let tools = self.searchable(tools);
-        let tools = match clients {
-            [] => tools,
-            clients => tools.and_clients(clients),
-        };
-        let tools = Arc::new(tools.without(blocked, delegation::REASON));
-        let mut known = known();
-        if MAX_SELECTIONS <= known.len() {
-            known.clear();
-        }
-        known.insert(key, (now, Arc::clone(&tools)));
-        Ok(tools)
+        let now = self.clock().now();
+        self.0
+            .selections
+            .of((&registry, selection), (clients, blocked), now, made)
     }
 
     /// The tools that turns of this session get, as of a moment ago.

@@ -39,7 +39,8 @@ pub enum JobChange {
     Update(Box<JobChanges>),
     Pause(Option<String>),
     Resume,
-    Trigger,
+    /// With what this one run asks, where that is not what the job asks.
+    Trigger(Option<String>),
 }
 
 impl JobChange {
@@ -48,7 +49,7 @@ impl JobChange {
             Self::Update(changes) => job.changed(*changes, now),
             Self::Pause(reason) => Ok(job.paused(reason, now)),
             Self::Resume => job.resumed(now),
-            Self::Trigger => Ok(job.triggered(now)),
+            Self::Trigger(prompt) => job.triggered(prompt, now),
         }
     }
 }
@@ -197,7 +198,7 @@ async fn begin(
     let user = job.user_id.clone();
     let mut carried = None;
     if run.outcome.is_none() {
-        match begun(rows, engine, &job, session).await? {
+        match begun(rows, engine, &job.as_due(due), session).await? {
             Some(begun) => {
                 run.delivery = delivery(&job);
                 run.session_id = Some(session);

@@ -161,7 +161,7 @@ impl Engine {
                     return Ok(Err(refused));
                 }
                 if let Some(Some(name)) = &patch.external_id
-                    && rows.external_id_is_taken(name, Some(id)).await?
+                    && rows.external_id_is_taken(&record.user_id, name, Some(id)).await?
                 {
                     return Ok(Err(taken()));
                 }
@@ -257,7 +257,7 @@ pub(super) async fn stored(
 ) -> Result<Verdict<Session>, StoreError> {
     let now = row.created_at;
     if let Some(name) = &row.external_id
-        && rows.external_id_is_taken(name, None).await?
+        && rows.external_id_is_taken(&row.record.user_id, name, None).await?
     {
         return Ok(Err(taken()));
     }
@@ -330,7 +330,7 @@ fn policy_change(session: &SessionRecord, patch: &SessionPatch) -> Vec<Audited> 
 }
 
 pub(super) fn taken() -> EngineError {
-    let detail = "another session of this tenant has this `external_id`; read it with GET /v1/sessions?external_id=";
+    let detail = "another session of this user has this `external_id`; read it with GET /v1/sessions?external_id=";
     EngineError::Refused(Problem::new(ProblemCode::ExternalIdTaken, detail).with_field("/external_id", detail))
 }
 

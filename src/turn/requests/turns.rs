@@ -63,7 +63,7 @@ impl Engine {
                     Ok(kept) => kept,
                     Err(refused) => return Ok(Err(refused)),
                 };
-                if let Err(refused) = Box::pin(place.made(&mut rows, &engine)).await? {
+                if let Err(refused) = Box::pin(place.made(&mut rows, &engine, &mut turn)).await? {
                     return Ok(Err(refused));
                 }
                 let Some(session) = rows.lock_session(session_id).await? else {
@@ -126,7 +126,7 @@ impl Engine {
 
     /// Whether a turn can be one of this session. What it leaves open about how the
     /// model answers is as in the session.
-    fn suits(&self, session: &SessionRecord, turn: &mut TurnRecord) -> Verdict<()> {
+    pub(super) fn suits(&self, session: &SessionRecord, turn: &mut TurnRecord) -> Verdict<()> {
         if session.lineage.is_some() {
             return Err(is_child());
         }

@@ -11,6 +11,7 @@ use super::sessions::stored;
 use super::{EngineError, Verdict};
 use crate::model::id::{SessionId, TenantId, TurnId};
 use crate::model::problem::{Problem, ProblemCode};
+use crate::model::record::{SessionRecord, TurnRecord};
 use crate::store::sessions::NewSession;
 use crate::store::{Rows, StoreError};
 use crate::turn::engine::Engine;
@@ -65,12 +66,28 @@ impl Place {
         }
     }
 
-    /// Makes what is not there yet.
+    /// The settings of the session that is to be made.
+    async fn alike(&self, rows: &mut Rows<'_>) -> Result<Option<SessionRecord>, StoreError> {
+        match self {
+            Self::There(..) => Ok(None),
+            Self::New(_, new) => Ok(Some(new.0.record.clone())),
+            Self::Fork(_, from, _) => rows.session_record(*from).await,
+        }
+    }
+
+    /// Makes what is not there yet. A turn that it would refuse is refused before
+    /// there is anything to leave behind.
     pub(super) async fn made(
         &mut self,
         rows: &mut Rows<'_>,
         engine: &Engine,
+        turn: &mut TurnRecord,
     ) -> Result<Result<(), EngineError>, StoreError> {
+        if let Some(alike) = self.alike(rows).await?
+            && let Err(refused) = engine.suits(&alike, turn)
+        {
+            return Ok(Err(refused));
+        }
         let id = self.session();
         let made = match std::mem::replace(self, Self::There(id, None)) {
             there @ Self::There(..) => {

@@ -94,6 +94,7 @@ impl Step<'_> {
         let slots = segments::plan(&self.footprints(&planned));
         self.state.calls.clear();
         self.state.turn.progress.asks.clear();
+        self.state.turn.progress.traces.clear();
         let mut errors = Vec::new();
         for ((planned, slot), position) in planned.into_iter().zip(slots).zip(first..) {
             let call = self.call(message_id, planned, slot, position, &mut errors);
@@ -175,16 +176,14 @@ impl Step<'_> {
     ) -> CallRecord {
         let hooked = planned.hooked.as_ref();
         let call_id = hooked.map_or_else(|| self.world.id(), |hooked| hooked.call_id);
+        if let Some(hooked) = hooked {
+            self.note_hooked(call_id, &hooked.before);
+        }
         let blocked = planned.blocked().map(error_text::envelope);
         match (planned.error, blocked) {
             (Some(error), _) => errors.push((call_id, CallStatus::Failed, error)),
             (None, Some(text)) => errors.push((call_id, CallStatus::Denied, text)),
-            (None, None) => {
-                let asks = planned.hooked.map(|hooked| hooked.before.asks).unwrap_or_default();
-                if !asks.is_empty() {
-                    self.state.turn.progress.asks.insert(call_id, asks);
-                }
-            }
+            (None, None) => {}
         }
         let arguments = Value::Object(planned.arguments);
         let (effect, execution) = match self.world.tools.get(&planned.name) {

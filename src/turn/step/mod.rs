@@ -34,6 +34,7 @@ pub use edit::Edit;
 pub use finish::Partial;
 pub use nested::NestedIn;
 pub use park::ClientResult;
+pub(super) use plan::missing_argument;
 pub use plan::{Hooked, read_call};
 pub use review::ReviewIn;
 

@@ -10,7 +10,8 @@ use crate::model::call::{CallStatus, Effect, Execution};
 use crate::model::event::EventType;
 use crate::model::id::CallId;
 use crate::model::record::{CallRecord, Nested};
-use crate::tool::coerce;
+use crate::tool::hook::Before;
+use crate::tool::{coerce, error_text};
 
 /// A call that a program wants to make.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +20,7 @@ pub struct NestedIn {
     pub parent: CallId,
     pub name: String,
     pub arguments: Map<String, Value>,
+    pub before: Before,
 }
 
 impl Step<'_> {
@@ -31,9 +33,10 @@ impl Step<'_> {
             return;
         };
         let (id, parameters) = (input.call_id, self.world.tools.parameters(&input.name));
+        let wanted = input.before.arguments.clone().unwrap_or(input.arguments);
         let arguments = match &parameters {
-            Some(parameters) => coerce::coerce(parameters, input.arguments),
-            None => input.arguments,
+            Some(parameters) => coerce::coerce(parameters, wanted),
+            None => wanted,
         };
         let missing = parameters.and_then(|parameters| missing_argument(&parameters, &arguments));
         let siblings = self
@@ -68,12 +71,39 @@ impl Step<'_> {
         };
         self.writes.new_calls.push(call.clone());
         self.state.calls.push(call);
+        self.forget_hooked();
+        self.note_hooked(id, &input.before);
         self.push_call_event(EventType::ToolCallProposed, id);
-        match missing {
-            Some(text) => self.settle_call(id, CallStatus::Failed, EventType::ToolCallCompleted, text),
-            None => self.propose(id),
+        match (missing, input.before.blocked) {
+            (Some(text), _) => self.settle_call(id, CallStatus::Failed, EventType::ToolCallCompleted, text),
+            (None, Some(why)) => {
+                let text = error_text::envelope(&why);
+                self.settle_call(id, CallStatus::Denied, EventType::ToolCallDenied, text);
+            }
+            (None, None) => self.propose(id),
         }
         self.settle();
+    }
+
+    /// What hooks made of a call counts as long as it is open, and is told with
+    /// its result.
+    pub(super) fn note_hooked(&mut self, id: CallId, before: &Before) {
+        let progress = &mut self.state.turn.progress;
+        if !before.asks.is_empty() {
+            progress.asks.insert(id, before.asks.clone());
+        }
+        if !before.trace.is_empty() {
+            progress.traces.insert(id, before.trace.clone());
+        }
+    }
+
+    /// A program may make many calls: those that are over are told of already.
+    fn forget_hooked(&mut self) {
+        let over = |call: &&CallRecord| call.nested.is_some() && call.status.is_settled();
+        for call in self.state.calls.iter().filter(over) {
+            self.state.turn.progress.asks.remove(&call.call_id);
+            self.state.turn.progress.traces.remove(&call.call_id);
+        }
     }
 
     /// The program is gone, and with it whoever waited for its calls.

@@ -126,7 +126,7 @@ fn unknown_tool(name: &str, known: &[&str]) -> String {
 
 /// The error of a call that lacks a required argument or has one of a wrong
 /// type that coercion could not mend.
-pub(super) fn missing_argument(schema: &Value, arguments: &Map<String, Value>) -> Option<String> {
+pub(in crate::turn) fn missing_argument(schema: &Value, arguments: &Map<String, Value>) -> Option<String> {
     let required = schema.get("required").and_then(Value::as_array);
     let mut names = required.into_iter().flatten().filter_map(Value::as_str);
     let missing = names.find(|name| arguments.get(*name).is_none_or(Value::is_null))?;

@@ -178,3 +178,45 @@ fn what_one_tenant_did_does_not_exist_for_another() {
         web.stop().await;
     });
 }
+
+#[test]
+fn a_name_that_a_colleague_uses_is_free_and_leads_nowhere() {
+    on_both(async |mut place| {
+        let web = place.serve().await;
+        let (ada, bob) = (
+            web.user("ada", &Scope::ALL[..6]).await,
+            web.user("bob", &Scope::ALL[..6]).await,
+        );
+        let named = json!({"id": "talk", "title": "Plan"});
+        ada.post("/api/sessions", &named).await.expect(201);
+        let said = json!({"message": "/say only ada"});
+        ada.post("/api/sessions/talk/chat", &said).await.expect(200);
+        is_error(&bob.get("/api/sessions/talk").await, 404, "session_not_found");
+        bob.post("/api/sessions", &named).await.expect(201);
+        assert_eq!(
+            bob.get("/api/sessions/talk/messages").await.expect(200)["data"],
+            json!([])
+        );
+        is_error(&ada.post("/api/sessions", &named).await, 400, "invalid_title");
+        let again = json!({"id": "talk"});
+        is_error(&ada.post("/api/sessions", &again).await, 409, "session_exists");
+        // Who sees all sessions reads what is there, and talks in their own.
+        let owner = web.owner().await;
+        assert_eq!(
+            owner.get("/api/sessions/talk").await.expect(200)["session"]["user_id"],
+            "bob",
+            "the newest of that name"
+        );
+        let run = json!({"input": "/say only the owner", "session_id": "talk"});
+        let run = owner.post("/v1/runs", &run).await.expect(202)["run_id"].clone();
+        let events = format!("/v1/runs/{}/events", run.as_str().unwrap());
+        owner.get_stream(&events).await.rest().await;
+        let own = owner.get("/api/sessions/talk").await.expect(200);
+        assert_eq!(own["session"]["user_id"], "owner");
+        for client in [&ada, &bob] {
+            let messages = client.get("/api/sessions/talk/messages").await.expect(200);
+            assert!(!messages.to_string().contains("only the owner"));
+        }
+        web.stop().await;
+    });
+}

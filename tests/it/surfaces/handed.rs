@@ -155,15 +155,39 @@ fn a_stream_ends_with_the_clients_call_and_another_is_what_follows() {
 }
 
 #[test]
-fn a_function_with_the_name_of_a_servers_tool_is_the_servers() {
+fn a_function_with_the_name_of_a_servers_tool_is_refused_by_its_place() {
     on_both(async |mut place| {
         let web = place.serve().await;
         let client = web.owner().await;
         let terminal = json!({"type": "function", "name": "terminal", "parameters": {"type": "object"}});
-        let script = "/tool terminal {\"command\": \"echo here\"}\n/then\n/say done";
-        let body = json!({"input": script, "tools": [terminal], "tool_choice": "auto"});
-        let done = client.post("/v1/responses", &body).await.expect(200);
-        assert_eq!(items(&done, "function_call_output").len(), 1);
+        let input = "/tool terminal {\"command\": \"echo here\"}\n/then\n/say done";
+        let responses = json!({"input": input, "tools": [{"type": "web_search"}, function(), terminal]});
+        let parts = json!([{"role": "user", "parts": [{"type": "text", "text": input}]}]);
+        let nested = json!({"type": "function", "function": {"name": "terminal"}});
+        let page = json!({"id": "page", "messages": parts, "tools": [nested]});
+        for (path, body, param) in [
+            ("/v1/responses", &responses, "tools[2].name"),
+            ("/v1/ui/chat", &page, "tools[0].function.name"),
+        ] {
+            let refused = client.post(path, body).await;
+            let error = &refused.body["error"];
+            assert_eq!((refused.status, &error["param"]), (400, &json!(param)), "{path}");
+            assert!(
+                error["message"].as_str().unwrap().contains("tool of the server"),
+                "{error}"
+            );
+        }
+        let sessions = json!({"external_id": "own", "tools": [nested]});
+        let refused = client
+            .post("/v1/sessions", &sessions)
+            .await
+            .problem(400, "invalid_request");
+        assert_eq!(refused["errors"][0]["pointer"], "/tools/0/function/name");
+        let none = client.get("/v1/sessions").await.expect(200);
+        assert_eq!(none["data"], json!([]), "nothing was made");
+        // Chat completions take no tools at all, and leave them unread.
+        let body = json!({"messages": [{"role": "user", "content": "/say hi"}], "tools": [nested, 5]});
+        client.post("/v1/chat/completions", &body).await.expect(200);
         for (tools, choice) in [
             (json!([{"type": "function", "name": "a b"}]), json!("auto")),
             (json!([function(), function()]), json!("auto")),

@@ -1,9 +1,13 @@
 //! The drop-in surfaces: what clients of the original and of OpenAI send and read.
 
+mod abilities;
+mod answered;
 mod capabilities;
 mod chat;
+mod desk;
 mod errors;
 mod handed;
+mod hostile;
 mod jobs;
 mod lasting;
 mod limits;

@@ -9,13 +9,13 @@ use crate::harness::http::{Answer, Web};
 use crate::harness::on_both;
 use crate::harness::script::{guarded, mark};
 
-const PATH: &str = "/v1/responses";
+pub const PATH: &str = "/v1/responses";
 
-async fn made(client: &Client, body: Value) -> Value {
+pub async fn made(client: &Client, body: Value) -> Value {
     client.post(PATH, &body).await.expect(200)
 }
 
-fn text(response: &Value) -> String {
+pub fn text(response: &Value) -> String {
     let items = response["output"]
         .as_array()
         .unwrap()
@@ -24,7 +24,7 @@ fn text(response: &Value) -> String {
     items.filter_map(|item| item["content"][0]["text"].as_str()).collect()
 }
 
-fn types(response: &Value) -> Vec<&str> {
+pub fn types(response: &Value) -> Vec<&str> {
     response["output"]
         .as_array()
         .unwrap()
@@ -34,7 +34,7 @@ fn types(response: &Value) -> Vec<&str> {
 }
 
 /// What was said to and by the model in the only session.
-async fn said(client: &Client) -> Vec<String> {
+pub async fn said(client: &Client) -> Vec<String> {
     let sessions = client.get("/v1/sessions").await.expect(200);
     assert_eq!(sessions["data"].as_array().unwrap().len(), 1, "{sessions}");
     let path = format!("/v1/sessions/{}/messages", sessions["data"][0]["id"].as_str().unwrap());
@@ -48,7 +48,7 @@ async fn said(client: &Client) -> Vec<String> {
 }
 
 /// Numbers grow, and what is built up from the events is what the last one has.
-fn checked(frames: &[Frame]) -> Value {
+pub fn checked(frames: &[Frame]) -> Value {
     let mut last = -1;
     let mut output: Vec<Value> = Vec::new();
     for frame in frames {

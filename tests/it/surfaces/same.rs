@@ -103,14 +103,14 @@ impl Surface {
                     "approve": approve, "hermes": {"choice": choice}});
                 ("/v1/responses".to_owned(), json!({"input": [answer]}))
             }
-            // A page knows yes and no alone.
-            Ui if choice != "session" => {
+            Ui => {
                 let part = json!({"type": "dynamic-tool", "state": "approval-responded",
                     "approval": {"id": approval, "approved": approve}});
                 let message = json!({"role": "assistant", "id": "m1", "parts": [part]});
-                ("/v1/ui/chat".to_owned(), json!({"id": "any", "messages": [message]}))
+                let body = json!({"id": "any", "messages": [message], "choices": {approval: choice}});
+                ("/v1/ui/chat".to_owned(), body)
             }
-            Native | NativeUi | Ui => (format!("/v1/approvals/{approval}/decision"), json!({"choice": choice})),
+            Native | NativeUi => (format!("/v1/approvals/{approval}/decision"), json!({"choice": choice})),
             Chat | ChatStream | Runs | SessionChat | SessionChatStream => {
                 let body = json!({"choice": choice, "approval_id": approval});
                 (format!("/v1/runs/run_{digits}/approval"), body)
@@ -238,11 +238,9 @@ fn asked(request: RequestBuilder) -> tokio::task::JoinHandle<String> {
     tokio::spawn(async move { request.send().await.unwrap().text().await.unwrap() })
 }
 
-/// What a user's only session is called: names are a tenant's, and users of one
-/// tenant share none.
-fn talk(surface: Surface, scenario: &str) -> String {
-    format!("talk-{surface:?}-{scenario}")
-}
+/// What a user's only session is called: names are a user's own, and all of a
+/// tenant may call theirs alike.
+const TALK: &str = "talk";
 
 async fn user(web: &Web, surface: Surface, scenario: &str) -> Client {
     web.user(&format!("{surface:?}-{scenario}"), &Scope::ALL[..6]).await
@@ -253,7 +251,7 @@ async fn same(web: &Web, scenario: &str, text: &str, choice: Option<&str>, says:
     let mut first: Option<Left> = None;
     for surface in ALL {
         let client = user(web, surface, scenario).await;
-        let answer = asked(surface.asks(&client, &talk(surface, scenario), text).await);
+        let answer = asked(surface.asks(&client, TALK, text).await);
         let turn = turn_of(&client).await;
         if let Some(choice) = choice {
             let mut events = client
@@ -307,11 +305,7 @@ fn turns_are_stopped_alike_on_every_surface() {
         let mut first: Option<Left> = None;
         for surface in ALL {
             let client = user(&web, surface, "cancel").await;
-            let answer = asked(
-                surface
-                    .asks(&client, &talk(surface, "cancel"), "/say begun\n/tokens 100000 200")
-                    .await,
-            );
+            let answer = asked(surface.asks(&client, TALK, "/say begun\n/tokens 100000 200").await);
             let turn = turn_of(&client).await;
             let mut events = client.stream(&web, &format!("{}/stream", path_of(&turn))).await;
             events.until("message.delta").await;
@@ -345,15 +339,14 @@ fn who_left_finds_the_turn_again_on_every_surface_that_streams() {
         let followed = |surface: &Surface| surface.streams() || [Runs, Background].contains(surface);
         for surface in ALL.into_iter().filter(followed) {
             let client = user(&web, surface, "resume").await;
-            let talk = talk(surface, "resume");
-            let mut stream = Stream::open(surface.follows(&client, &talk, text).await).await;
+            let mut stream = Stream::open(surface.follows(&client, TALK, text).await).await;
             let seen = stream
                 .until(|frame| frame.data.contains("begun") && frame.data.contains("delta"))
                 .await;
             drop(stream);
             let turn = turn_of(&client).await;
             if let Some(again) = surface
-                .resumes(&client, (&talk, text), &turn, seen.last().unwrap())
+                .resumes(&client, (TALK, text), &turn, seen.last().unwrap())
                 .await
             {
                 let rest = Stream::open(again).await.rest().await;

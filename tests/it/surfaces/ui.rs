@@ -133,6 +133,46 @@ fn an_approval_is_answered_in_the_chat_which_goes_on_in_the_same_message() {
 }
 
 #[test]
+fn an_approval_may_hold_for_the_session_by_a_choice_beside_the_messages() {
+    on_both(async |mut place| {
+        let web = place.serve().await;
+        let client = web.owner().await;
+        let script = format!("{}\n/then\n{}\n/then\n/say after", guarded("x"), guarded("x"));
+        let mut stream = client.post_stream(PATH, &says(&script)).await;
+        let frames = stream.until(|frame| frame.data.contains("data-approval")).await;
+        let asked = frames.last().unwrap().json()["data"].clone();
+        assert!(
+            asked["choices"].as_array().unwrap().contains(&json!("session")),
+            "{asked}"
+        );
+        let id = asked["approval_id"].as_str().unwrap();
+        let answers = |approved: bool, choice: &str| {
+            let part = json!({"type": "dynamic-tool", "state": "approval-responded",
+                "approval": {"id": id, "approved": approved}});
+            json!({"id": "chat-1", "messages": [{"id": "a1", "role": "assistant", "parts": [part]}],
+                "choices": {id: choice}})
+        };
+        for (approved, choice) in [(false, "session"), (true, "deny"), (true, "perhaps")] {
+            let refused = client.post(PATH, &answers(approved, choice)).await;
+            assert_eq!(
+                (refused.status, &refused.body["error"]["code"]),
+                (400, &json!("invalid_approval_choice"))
+            );
+        }
+        let rest = client.post_stream(PATH, &answers(true, "session")).await.rest().await;
+        assert_eq!(text(&rest), "after");
+        assert!(
+            !types(&rest).contains(&"tool-approval-request".to_owned()),
+            "it holds for the second"
+        );
+        let session = client.get("/v1/sessions").await.expect(200)["data"][0]["id"].clone();
+        let grants = client.get("/v1/grants").await.expect(200);
+        assert_eq!(grants["data"][0]["session_id"], session);
+        web.stop().await;
+    });
+}
+
+#[test]
 fn a_failure_is_an_error_part() {
     on_both(async |mut place| {
         let web = place.serve().await;

@@ -45,7 +45,7 @@ impl Stream {
         Self::of(response)
     }
 
-    fn of(response: Response) -> Self {
+    pub fn of(response: Response) -> Self {
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         Self {
             headers: response.headers().clone(),

@@ -65,7 +65,11 @@ fn no_such_approval() -> Failure {
 async fn asked(caller: &Caller, answers: &[Answer]) -> Result<Vec<Approval>, Failure> {
     let mut ids: Vec<ApprovalId> = Vec::new();
     for answer in answers {
-        ids.push(answer.id.parse().map_err(|_| no_such_approval())?);
+        let id = answer.id.parse().map_err(|_| no_such_approval())?;
+        if ids.contains(&id) {
+            return Err(Failure::field("/input", format!("the approval `{id}` has two answers")));
+        }
+        ids.push(id);
     }
     let read = caller.scope.read(move |mut rows| {
         Box::pin(async move {

@@ -40,7 +40,7 @@ pub(super) fn routes() -> Surface {
 /// Functions in `tools` are the client's to carry out: a response ends with their
 /// items `function_call`, and so it does with a question of the model, a call of
 /// `clarify`. A response with `function_call_output` for each of them is what
-/// follows. A function with the name of a tool of the server is the server's.
+/// follows. A function with the name of a tool of the server is refused.
 #[utoipa::path(post, path = "/v1/responses", tag = "responses", request_body = ResponseRequest,
     responses((status = 200, description = "The response, or its events.",
         content((Value = "application/json"), (String = "text/event-stream")))))]
@@ -97,12 +97,30 @@ async fn begun(state: &ApiState, caller: &Caller, wanted: &Wanted, once: Option<
     if let Some(begun) = replay(caller, &once).await? {
         return Ok(begun);
     }
+    are_free(state, caller, wanted)?;
     let (whither, carried) = whither(state, caller, wanted).await?;
     let held = wanted.stream && !wanted.background;
-    let mut ask = wanted.ask(carried);
+    begin(state, caller, (whither, once), wanted.ask(carried), held).await
+}
+
+/// No function has the name of a tool of the server: which of the two the model
+/// calls would be anybody's guess.
+fn are_free(state: &ApiState, caller: &Caller, wanted: &Wanted) -> Result<(), Failure> {
     let registry = state.engine.registry(caller.principal.tenant);
-    ask.tools.retain(|tool| registry.get(tool.name()).is_none());
-    begin(state, caller, (whither, once), ask, held).await
+    let taken = wanted
+        .tools
+        .iter()
+        .find(|(_, tool)| registry.get(tool.name()).is_some());
+    match taken {
+        None => Ok(()),
+        Some((pointer, tool)) => {
+            let detail = format!(
+                "a tool of the server is called `{}`; give the function another name",
+                tool.name()
+            );
+            Err(Failure::field(&format!("{pointer}/name"), detail))
+        }
+    }
 }
 
 /// Where it goes, and the instructions that come along.

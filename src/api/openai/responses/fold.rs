@@ -11,7 +11,7 @@ use crate::model::call::{CallStatus, ToolCall};
 use crate::model::event::EventBody;
 use crate::model::id::{CallId, MessageId};
 use crate::model::message::{FinishReason, Message, Role, text_of};
-use crate::model::turn::{StopReason, Turn, TurnStatus};
+use crate::model::turn::{StopReason, Turn, TurnStatus, Usage};
 
 /// An event of a stream before it has its number.
 pub(super) type Told = (&'static str, Value);
@@ -31,13 +31,16 @@ pub(super) struct Fold {
     pending: Vec<Value>,
     /// Calls that the client has, and gave nothing for yet.
     handed: Vec<CallId>,
+    /// What the turn had taken before the response began.
+    before: Usage,
 }
 
 impl Fold {
     /// Of a response of which nothing is known yet. `whole` has the fields that do
     /// not change.
-    pub(super) fn new(response: Value) -> Self {
+    pub(super) fn new(response: Value, before: Usage) -> Self {
         Self {
+            before,
             response,
             output: Vec::new(),
             open: None,
@@ -86,9 +89,17 @@ impl Fold {
     }
 
     /// The turn waits for a person: who does not follow it has all there is.
-    pub(super) fn rests(&mut self) {
+    pub(super) fn rests(&mut self, turn: &Turn) {
         set(&mut self.response, "status", json!("completed"));
+        self.took(turn);
         set_in(&mut self.response, "hermes", "status", json!("waiting_for_approval"));
+    }
+
+    /// What the response took, which is not what its turn took where it goes on
+    /// behind another.
+    fn took(&mut self, turn: &Turn) {
+        let usage = turn.usage.since(&self.before);
+        set(&mut self.response, "usage", ending::usage(&usage));
     }
 
     /// What an event adds, and whether it was the last.
@@ -279,7 +290,7 @@ impl Fold {
     fn hands_over(&mut self, turn: &Turn, told: &mut Vec<Told>) {
         self.void(told);
         set(&mut self.response, "status", json!("completed"));
-        set(&mut self.response, "usage", ending::usage(&turn.usage));
+        self.took(turn);
         set_in(&mut self.response, "hermes", "status", json!("waiting_for_input"));
         told.push(("response.completed", json!({"response": self.response()})));
     }
@@ -362,7 +373,7 @@ impl Fold {
             _ => ("failed", "response.failed"),
         };
         set(&mut self.response, "status", json!(status));
-        set(&mut self.response, "usage", ending::usage(&turn.usage));
+        self.took(turn);
         set(
             &mut self.response,
             "completed_at",

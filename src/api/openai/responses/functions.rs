@@ -9,16 +9,20 @@ use crate::api::failure::Failure;
 use crate::model::client_tool::{ClientFunction, ClientTool};
 use crate::model::sampling::{FunctionKind, FunctionName, NamedTool, ToolChoice};
 
-/// The functions of a list of tools. What the server of another API would carry
-/// out is ignored, as by the original.
-pub(super) fn tools(list: &Value) -> Result<Vec<ClientTool>, Failure> {
+/// The functions of a list of tools, each with its place. What the server of
+/// another API would carry out is ignored, as by the original.
+pub(super) fn tools(list: &Value) -> Result<Vec<(String, ClientTool)>, Failure> {
     let list = match list {
         Value::Null => return Ok(Vec::new()),
         Value::Array(list) => list,
         _ => return Err(Failure::field("/tools", "expected a list of tools")),
     };
     let own = list.iter().enumerate().filter(|(_, tool)| tool["type"] == "function");
-    own.map(|(place, one)| tool(one, &format!("/tools/{place}"))).collect()
+    own.map(|(place, one)| {
+        let pointer = format!("/tools/{place}");
+        tool(one, &pointer).map(|tool| (pointer, tool))
+    })
+    .collect()
 }
 
 /// A function, flat or, as in chat completions, in a member of its own.
@@ -94,8 +98,12 @@ mod tests {
             {"type": "function", "function": {"name": "other"}},
         ]);
         let read = tools(&list).unwrap();
-        assert_eq!((read.len(), read[0].name(), read[1].name()), (2, "look_up", "other"));
-        assert_eq!((read[0].parameters(), read[0].function.strict), (schema, Some(true)));
+        let [(first, look_up), (second, other)] = read.as_slice() else {
+            panic!("two functions: {read:?}");
+        };
+        assert_eq!((first.as_str(), second.as_str()), ("/tools/1", "/tools/2"));
+        assert_eq!((look_up.name(), other.name()), ("look_up", "other"));
+        assert_eq!((look_up.parameters(), look_up.function.strict), (schema, Some(true)));
         for wrong in [
             json!({}),
             json!([{"type": "function"}]),

@@ -31,7 +31,7 @@ use crate::live::follow::Shown;
 use crate::model::event::{CallData, Event, EventBody, MessageData, TurnData};
 use crate::model::message::{Part, Role};
 use crate::model::principal::Scope;
-use crate::model::turn::{Turn, TurnStatus};
+use crate::model::turn::{Turn, TurnStatus, Usage};
 use crate::store::Story;
 use crate::store::sessions::SessionPatch;
 
@@ -65,6 +65,8 @@ pub(super) struct Seen {
     story: Story,
     asked: Value,
     configured: String,
+    /// What the turn had taken before the response began.
+    before: Usage,
 }
 
 impl Seen {
@@ -85,6 +87,7 @@ impl Seen {
             (None, None) => return Err(no_such_response()),
         };
         Ok(Self {
+            before: before(caller, &story, id).await?,
             id,
             story,
             asked,
@@ -112,7 +115,8 @@ impl Seen {
 
     fn fold(&self) -> Fold {
         let name = self.session_name();
-        Fold::new(constant(self.id, &self.turn(), &name, &self.asked, &self.configured))
+        let constant = constant(self.id, &self.turn(), &name, &self.asked, &self.configured);
+        Fold::new(constant, self.before)
     }
 
     fn beginning(&self) -> Cursor {
@@ -200,7 +204,7 @@ impl Seen {
         let log = self.log(caller, i64::MAX).await?;
         let over = log.iter().any(|event| fold.take(&event.body, &mut Vec::new()));
         if !over && self.story.turn.status == TurnStatus::Waiting {
-            fold.rests();
+            fold.rests(&self.turn());
         }
         Ok(fold.response())
     }
@@ -243,6 +247,22 @@ impl Seen {
             encoder,
         }))
     }
+}
+
+/// What the turn of a response had taken when it waited for what the response goes
+/// on behind: that was another response's.
+async fn before(caller: &Caller, story: &Story, id: ResponseId) -> Result<Usage, Failure> {
+    if id.after == 0 {
+        return Ok(Usage::default());
+    }
+    let session = story.session.id;
+    let read = caller
+        .scope
+        .read(move |mut rows| Box::pin(async move { rows.last_waiting(session, id.turn, id.after).await }));
+    Ok(match read.await?.map(|event| event.body) {
+        Some(EventBody::TurnWaiting(data)) => data.turn.usage,
+        _ => Usage::default(),
+    })
 }
 
 /// The instructions of the last turn of a conversation.

@@ -98,7 +98,8 @@ pub(super) struct Wanted {
     pub background: bool,
     asked: Value,
     on_disconnect: OnDisconnect,
-    tools: Vec<ClientTool>,
+    /// Each with its place in the request.
+    pub tools: Vec<(String, ClientTool)>,
     tool_choice: Option<ToolChoice>,
 }
 
@@ -183,7 +184,7 @@ impl Wanted {
             instructions: self.said.system.clone().or(carried),
             metadata,
             on_disconnect: self.on_disconnect,
-            tools: self.tools.clone(),
+            tools: self.tools.iter().map(|(_, tool)| tool.clone()).collect(),
             tool_choice: self.tool_choice.clone(),
         }
     }

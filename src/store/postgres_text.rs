@@ -1,0 +1,194 @@
+//! What a question to Postgres says. The protocol's simple form takes several
+//! statements at once, so BEGIN can travel with the first and COMMIT with the last;
+//! in it values are literals, which only this file writes. Plans are kept
+//! all the same: a text is prepared on its first use on a connection.
+
+use std::collections::HashMap;
+
+use super::{Arg, StoreError};
+
+/// Plans that a connection keeps; the program has some hundred texts.
+const PLANS: usize = 512;
+
+/// Values of one statement, as it is executed with them.
+#[derive(Debug, Default)]
+pub(super) struct Values {
+    literals: String,
+    types: String,
+    count: usize,
+}
+
+impl Values {
+    pub(super) fn of(args: &[Arg<'_>]) -> Result<Self, StoreError> {
+        let mut values = Self::default();
+        values.extend(args)?;
+        Ok(values)
+    }
+
+    pub(super) fn extend(&mut self, args: &[Arg<'_>]) -> Result<(), StoreError> {
+        for arg in args {
+            if self.count > 0 {
+                self.literals.push(',');
+                self.types.push(',');
+            }
+            self.types.push_str(match arg {
+                Arg::Text(_) | Arg::OptText(_) | Arg::Owned(_) => "text",
+                Arg::Int(_) | Arg::OptInt(_) => "bigint",
+            });
+            match arg {
+                Arg::Text(text) | Arg::OptText(Some(text)) => quote(text, &mut self.literals)?,
+                Arg::Owned(text) => quote(text, &mut self.literals)?,
+                Arg::Int(number) | Arg::OptInt(Some(number)) => self.literals.push_str(&number.to_string()),
+                Arg::OptText(None) | Arg::OptInt(None) => self.literals.push_str("null"),
+            }
+            self.count += 1;
+        }
+        Ok(())
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+}
+
+/// A string constant that reads the same whatever `standard_conforming_strings`
+/// says: backslashes only in the form whose meaning does not depend on it.
+fn quote(text: &str, sql: &mut String) -> Result<(), StoreError> {
+    sql.reserve(text.len() + 3);
+    let escaped = text.contains('\\');
+    sql.push_str(if escaped { " E'" } else { "'" });
+    let mut rest = text;
+    while let Some((before, found, after)) = special(rest) {
+        if found == '\0' {
+            // A statement ends there; the border lets no such text in.
+            return Err(StoreError::bug("a text with U+0000"));
+        }
+        sql.push_str(before);
+        sql.push(found);
+        sql.push(found);
+        rest = after;
+    }
+    sql.push_str(rest);
+    sql.push('\'');
+    Ok(())
+}
+
+/// The first character that a constant cannot hold as it is, and what is around it.
+fn special(text: &str) -> Option<(&str, char, &str)> {
+    let place = text.find(['\'', '\\', '\0'])?;
+    let (before, rest) = text.split_at(place);
+    let mut rest = rest.chars();
+    let found = rest.next()?;
+    Some((before, found, rest.as_str()))
+}
+
+/// What a connection has prepared, by its text.
+#[derive(Debug, Default)]
+pub(super) struct Plans {
+    numbers: HashMap<String, u64>,
+    /// Numbers are not used again: a failed question may have prepared its text.
+    next: u64,
+}
+
+/// A statement of a question that was not answered yet.
+#[must_use]
+pub(super) struct Planned<'a> {
+    sql: &'a str,
+    number: u64,
+    is_new: bool,
+}
+
+impl Plans {
+    /// Writes what prepares `sql`, where that was not done yet, and executes it.
+    pub(super) fn write<'a>(&mut self, sql: &'a str, values: &Values, question: &mut String) -> Planned<'a> {
+        if let Some(&number) = self.numbers.get(sql) {
+            execute(number, values, question);
+            return Planned {
+                sql,
+                number,
+                is_new: false,
+            };
+        }
+        if self.numbers.len() >= PLANS {
+            self.numbers.clear();
+            question.push_str("deallocate all;");
+        }
+        self.next += 1;
+        let number = self.next;
+        question.push_str(&format!("prepare p{number}"));
+        if values.count > 0 {
+            question.push_str(&format!(" ({})", values.types));
+        }
+        question.push_str(&format!(" as {sql};"));
+        execute(number, values, question);
+        Planned {
+            sql,
+            number,
+            is_new: true,
+        }
+    }
+
+    /// The question was answered without an error.
+    pub(super) fn keep(&mut self, planned: &Planned<'_>) {
+        if planned.is_new {
+            self.numbers.insert(planned.sql.to_owned(), planned.number);
+        }
+    }
+}
+
+fn execute(number: u64, values: &Values, question: &mut String) {
+    question.push_str(&format!("execute p{number}"));
+    if values.count > 0 {
+        question.push('(');
+        question.push_str(&values.literals);
+        question.push(')');
+    }
+    question.push(';');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(plans: &mut Plans, sql: &str, args: &[Arg<'_>]) -> String {
+        let mut question = String::new();
+        let planned = plans.write(sql, &Values::of(args).unwrap(), &mut question);
+        plans.keep(&planned);
+        question
+    }
+
+    #[test]
+    fn a_text_is_prepared_once() {
+        let mut plans = Plans::default();
+        let args: [Arg<'_>; 2] = ["it's".into(), Arg::OptInt(None)];
+        let sql = "select $1, $2";
+        assert_eq!(
+            written(&mut plans, sql, &args),
+            "prepare p1 (text,bigint) as select $1, $2;execute p1('it''s',null);"
+        );
+        assert_eq!(
+            written(&mut plans, sql, &["\\'".into(), (-7i64).into()]),
+            "execute p1( E'\\\\''',-7);"
+        );
+        assert_eq!(
+            written(&mut plans, "select 1", &[]),
+            "prepare p2 as select 1;execute p2;"
+        );
+    }
+
+    #[test]
+    fn a_connection_forgets_its_plans_when_there_are_too_many() {
+        let mut plans = Plans::default();
+        for number in 0..PLANS {
+            written(&mut plans, &format!("select {number}"), &[]);
+        }
+        assert!(written(&mut plans, "select 0", &[]).starts_with("execute p1;"));
+        assert!(written(&mut plans, "select 'one more'", &[]).starts_with("deallocate all;prepare p513 as"));
+        assert!(written(&mut plans, "select 0", &[]).starts_with("prepare p514 as"));
+    }
+
+    #[test]
+    fn a_text_with_an_end_in_it_is_refused() {
+        assert!(Values::of(&["a\0b".into()]).is_err());
+    }
+}
