@@ -5,6 +5,7 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::indexing_slicing,
     clippy::panic,
     clippy::print_stdout,
     clippy::disallowed_methods,
@@ -25,10 +26,11 @@ use hermes_server::model::call::{Effect, Footprint};
 use hermes_server::model::id::{CallId, SessionId, TenantId, TurnId};
 use hermes_server::provider;
 use hermes_server::tool::budget::{Budget, ResultLimit};
+use hermes_server::tool::dispatch::{self, Reader};
 use hermes_server::tool::registry::live::Live;
 use hermes_server::tool::registry::{Entry, Recent, Registry, Selection};
 use hermes_server::tool::session_tools::SessionTools;
-use hermes_server::tool::{Call, Done, Host, HostSettings, Judged, Place, Spec, Tool, dispatch};
+use hermes_server::tool::{Call, Done, Host, HostSettings, Judged, Place, Spec, Tool};
 use hermes_server::turn::step;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -46,6 +48,7 @@ async fn main() {
     let clock = Clock::system();
     let config = Config::load(&Sources::default()).unwrap();
     let host = Host::open(HostSettings {
+        known: hermes_server::guard::redact::Known::default(),
         deny: Vec::new(),
         policy: Default::default(),
         container_guard: hermes_server::guard::standing::ContainerGuard::Skip,
@@ -157,7 +160,7 @@ async fn dispatches(bench: &Bench) {
             let (tool, arguments) = (tools.get(&name).unwrap(), Value::Object(arguments));
             assert_eq!(tool.judge(&arguments, &place, &bench.host), Judged::Allow);
             let call = bench.call(arguments);
-            let done = dispatch::run(Arc::clone(tool), call, Budget::default(), None).await;
+            let done = dispatch::run(Arc::clone(tool), call, Reader::Model(Budget::default()), None).await;
             assert_eq!(done.result, r#"{"count":3}"#);
         }
         best = best.min(began.elapsed() / OFTEN);

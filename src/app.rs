@@ -220,6 +220,7 @@ pub async fn open_host(config: &Config, around: &Surroundings) -> Result<Host, H
         deny: config.approvals.deny.clone(),
         policy: config.approvals.policy.clone(),
         container_guard: config.approvals.container_guard,
+        known: config.known_secrets(),
         scanner: ScannerSettings {
             enabled: config.security.tirith_enabled,
             program: config.security.tirith_path.clone(),
@@ -354,6 +355,7 @@ fn settings(config: &Config) -> Settings {
         } else {
             named.unwrap_or_default()
         },
+        model_routes: config.model_routes.clone(),
         max_steps: config.agent.max_turns,
         max_duration: config.agent.max_duration,
         inactivity: config.agent.inactivity,
@@ -388,16 +390,7 @@ fn settings(config: &Config) -> Settings {
         allow_permanent: config.approvals.allow_permanent,
         allowlist: config.command_allowlist.clone(),
         budgets: config.budgets.clone(),
-        delegation: crate::turn::delegation::Delegation {
-            max_children: config.delegation.max_concurrent_children,
-            max_depth: config.delegation.max_spawn_depth,
-            orchestrators: config.delegation.orchestrator_enabled,
-            max_steps: config.delegation.max_iterations,
-            timeout: config.delegation.child_timeout,
-            model: config.delegation.model.clone(),
-            max_summary_chars: config.delegation.max_summary_chars,
-            auto_approve: config.delegation.subagent_auto_approve,
-        },
+        delegation: delegation(&config.delegation),
         jobs_approve: config.approvals.cron_mode == crate::config::CronMode::Approve,
         job_inactivity: config.cron.inactivity,
         job_script_timeout: config.cron.script_timeout,
@@ -414,15 +407,30 @@ fn settings(config: &Config) -> Settings {
             default_limit: config.tool_search.default_limit,
             max_limit: config.tool_search.max_limit,
         },
+        vision: config.agent.vision,
         window: config.agent.context_length,
         prices: config.usage.prices.clone(),
         currency: config.usage.currency.clone(),
         store_retry: config.store.retry,
         memory: config.memory.limits,
+        context_files: config.agent.context_files,
         ceilings: Ceilings {
             server: config.limits.server.executing_turns,
             tenant: config.limits.tenant.executing_turns,
             key: config.limits.key.executing_turns,
         },
+    }
+}
+
+fn delegation(config: &crate::config::Delegation) -> crate::turn::delegation::Delegation {
+    crate::turn::delegation::Delegation {
+        max_children: config.max_concurrent_children,
+        max_depth: config.max_spawn_depth,
+        orchestrators: config.orchestrator_enabled,
+        max_steps: config.max_iterations,
+        timeout: config.child_timeout,
+        model: config.model.clone(),
+        max_summary_chars: config.max_summary_chars,
+        auto_approve: config.subagent_auto_approve,
     }
 }

@@ -5,12 +5,14 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
 use crate::base::{Clock, Secret};
 use crate::config::{Config, Isolation};
+use crate::model::precondition::Precondition;
 use crate::store::Store;
 use crate::turn::engine::Engine;
 
@@ -45,6 +47,9 @@ pub struct Parts {
     pub tasks: TaskTracker,
     /// Streams and waits end when this is cancelled.
     pub closing: CancellationToken,
+    /// Held while a file is changed under a condition: between the look at it and
+    /// the change no other such change comes.
+    files: Mutex<()>,
 }
 
 /// How callers are recognised.
@@ -103,7 +108,17 @@ impl ApiState {
             toolsets: config.platform_toolsets.api_server.clone(),
             tasks,
             closing,
+            files: Mutex::default(),
         })))
+    }
+
+    /// Waits for other changes of files under conditions; one without needs no
+    /// turn.
+    pub async fn one_change_of_files(&self, condition: &Precondition) -> Option<MutexGuard<'_, ()>> {
+        match condition.is_empty() {
+            true => None,
+            false => Some(self.files.lock().await),
+        }
     }
 
     /// Refuses new work once the server is shutting down.

@@ -7,12 +7,15 @@ use std::io::{self, IsTerminal, Write};
 use tracing_subscriber::EnvFilter;
 
 use crate::config::{Format, Level, Log};
-use crate::guard::redact::{Mode, redact};
+use crate::guard::redact::{Known, Mode, redact};
 
-pub(super) fn start(log: Log) {
+pub(super) fn start(log: Log, known: Known) {
     let begun = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(filter(log.level)))
-        .with_writer(|| Masked(io::stderr()))
+        .with_writer(move || Masked {
+            to: io::stderr(),
+            known: known.clone(),
+        })
         .with_ansi(io::stderr().is_terminal());
     match log.format {
         Format::Text => begun.with_target(false).init(),
@@ -21,17 +24,21 @@ pub(super) fn start(log: Log) {
 }
 
 /// Leaves secrets out of what is written; an event comes in one piece.
-struct Masked<W>(W);
+struct Masked<W> {
+    to: W,
+    known: Known,
+}
 
 impl<W: Write> Write for Masked<W> {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
-        self.0.write_all(redact(&text, Mode::Text).as_bytes())?;
+        let text = redact(&self.known.mask(&text), Mode::Text);
+        self.to.write_all(text.as_bytes())?;
         Ok(event.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        self.to.flush()
     }
 }
 
@@ -50,16 +57,17 @@ mod tests {
     #[test]
     fn no_secret_is_written() {
         let token = ["gh", "p_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();
-        let mut log = Masked(Vec::new());
-        let event = format!("asked with {token}, url=postgres://u:hunter22@h/db\n");
+        let known = Known::new(["a-key-of-this-server"]);
+        let mut log = Masked { to: Vec::new(), known };
+        let event = format!("asked with {token} and a-key-of-this-server, url=postgres://u:hunter22@h/db\n");
         log.write_all(event.as_bytes()).unwrap();
-        let written = String::from_utf8(log.0).unwrap();
+        let written = String::from_utf8(log.to).unwrap();
         assert!(
             written.starts_with("asked with ghp_") && written.ends_with('\n'),
             "{written}"
         );
         assert!(
-            !written.contains("0123456789abc") && !written.contains("hunter22"),
+            !written.contains("0123456789abc") && !written.contains("of-this") && !written.contains("hunter22"),
             "{written}"
         );
     }

@@ -32,7 +32,7 @@ pub(super) async fn run(args: ServeArgs) -> Result<(), CliError> {
     let loaded = load(args)?;
     let config = loaded.config;
     config.check()?;
-    log::start(config.log);
+    log::start(config.log, config.known_secrets());
     if !config.ignored.is_empty() {
         tracing::warn!(
             keys = config.ignored.join(", "),

@@ -18,6 +18,10 @@ pub struct Agent {
     /// The model's window in tokens, by which results are cut; `None` where it is
     /// not known.
     pub context_length: Option<usize>,
+    /// The model is shown the images of results.
+    pub vision: bool,
+    /// A session's prompt shows what a file of its workspace says of the project.
+    pub context_files: bool,
     pub api_max_retries: u32,
     /// The first pause before a retry; it doubles.
     pub retry_base: Duration,
@@ -33,6 +37,8 @@ impl Agent {
             clarify_timeout: Some(section.seconds("clarify_timeout", 3600, 0..=31_536_000))
                 .filter(|timeout| !timeout.is_zero()),
             context_length: Some(section.number("context_length", 0, 0..=100_000_000)).filter(|tokens| 0 < *tokens),
+            vision: section.flag("vision", true),
+            context_files: section.flag("context_files", true),
             api_max_retries: section.number("api_max_retries", 3, 0..=20),
             retry_base: section.seconds("retry_base_seconds", 2, 0..=60),
         }

@@ -27,6 +27,7 @@ mod openai;
 mod original;
 mod plugins;
 mod retention;
+mod secrets;
 mod section;
 mod security;
 mod server;
@@ -68,6 +69,8 @@ pub use terminal::{Isolation, Terminal};
 pub use tool_search::{ToolSearch, ToolSearchMode};
 pub use toolsets::{CustomToolset, PlatformToolsets};
 
+use std::collections::BTreeMap;
+
 use crate::model::budget::Budgets;
 use crate::model::guardrail::Limits as Guardrails;
 use section::{Findings, Section};
@@ -81,6 +84,8 @@ pub struct Config {
     pub auth: Auth,
     /// The model that answers where a session names none.
     pub model: Option<String>,
+    /// Other names for models, with the model that answers to each.
+    pub model_routes: BTreeMap<String, String>,
     pub openai: OpenAi,
     pub agent: Agent,
     pub approvals: Approvals,
@@ -136,6 +141,7 @@ impl Config {
             lease: root.section("lease", Lease::read),
             auth: root.section("auth", Auth::read),
             model: openai::read_model(root),
+            model_routes: openai::read_routes(root),
             openai: root.section("openai", OpenAi::read),
             agent: root.section("agent", Agent::read),
             approvals: root.section("approvals", Approvals::read),

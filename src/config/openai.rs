@@ -1,10 +1,14 @@
-//! `model` and `openai`: which model answers, and where its server is.
+//! `model`, `model_routes` and `openai`: which model answers, and where its server
+//! is.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
+
+use serde_json::json;
 
 use crate::base::Secret;
 
-use super::node::Value;
+use super::node::{Node, Value};
 use super::original;
 use super::section::Section;
 
@@ -39,4 +43,24 @@ pub(super) fn read_model(root: &mut Section<'_>) -> Option<String> {
         let (default, model) = (section.optional_text("default"), section.optional_text("model"));
         default.or(model)
     })
+}
+
+/// `model_routes`: other names for models, each with the model that answers to it
+/// or, as the original writes it, with a section that has it as `model`.
+pub(super) fn read_routes(root: &mut Section<'_>) -> BTreeMap<String, String> {
+    let allowed = "for each name the name of a model, or a section with it as `model`";
+    root.take("model_routes", BTreeMap::new(), allowed, routes, |routes| json!(routes))
+}
+
+fn routes(node: &Node) -> Option<BTreeMap<String, String>> {
+    let Value::Map(entries) = &node.value else { return None };
+    let routes = entries.iter().map(|(alias, node)| {
+        let model = match &node.value {
+            Value::Map(fields) => fields.iter().find(|(key, _)| key == "model").map(|(_, node)| node)?,
+            _ => node,
+        };
+        let model = model.text().map(str::trim).filter(|model| !model.is_empty())?;
+        (!alias.trim().is_empty()).then(|| (alias.clone(), model.to_owned()))
+    });
+    routes.collect()
 }

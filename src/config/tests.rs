@@ -453,6 +453,21 @@ budgets:
 }
 
 #[test]
+fn routes_are_names_of_models_in_either_form() {
+    let yaml = "model_routes: {fast: gpt-5.2-mini, deep: {model: gpt-5.2, provider: openai}}";
+    let routes = load(yaml, &[]).unwrap().model_routes;
+    let expected = [("deep", "gpt-5.2"), ("fast", "gpt-5.2-mini")];
+    assert!(
+        routes.iter().map(|(a, b)| (a.as_str(), b.as_str())).eq(expected),
+        "{routes:?}"
+    );
+    for wrong in ["[fast]", "fast", "{fast: 5}", "{fast: {}}", "{fast: ''}", "{' ': x}"] {
+        let text = refusal(&format!("model_routes: {wrong}"), &[]);
+        assert!(text.contains("`model_routes`"), "{wrong}: {text}");
+    }
+}
+
+#[test]
 fn a_wrong_price_or_budget_is_refused_by_its_key() {
     for (yaml, key) in [
         ("usage: {prices: {m: {input: -1}}}", "usage.prices.m.input"),

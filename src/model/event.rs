@@ -1,6 +1,7 @@
 //! Events: the append-only log of a session as clients read it, and the live
 //! frames that refine it. Durable events have a number; live frames do not.
 
+mod details;
 mod frames;
 
 use serde::{Deserialize, Serialize};
@@ -13,14 +14,13 @@ use super::budget::Budget;
 use super::call::ToolCall;
 use super::id::{CallId, MessageId, SessionId, TurnId};
 use super::lineage::Subagent;
-use super::memory::Target;
 use super::message::Message;
-use super::problem::Problem;
 use super::question::Question;
 use super::session::Session;
 use super::turn::{SteerView, Turn, Usage};
 use crate::base::Timestamp;
 
+pub use details::{MemoryData, OutputRiskData, RetryData, TodoData};
 pub use frames::{HeartbeatData, HelloData, ResetData};
 
 /// The types of durable events.
@@ -112,6 +112,8 @@ pub enum EventType {
     ProcessWatchChanged,
     #[serde(rename = "artifact.created")]
     ArtifactCreated,
+    #[serde(rename = "tool.output_risk")]
+    ToolOutputRisk,
     #[serde(rename = "model.retrying")]
     ModelRetrying,
 }
@@ -163,6 +165,7 @@ impl EventType {
             Self::ProcessMatched => "process.matched",
             Self::ProcessWatchChanged => "process.watch_changed",
             Self::ArtifactCreated => "artifact.created",
+            Self::ToolOutputRisk => "tool.output_risk",
             Self::ModelRetrying => "model.retrying",
         }
     }
@@ -283,27 +286,6 @@ pub struct BudgetData {
     pub budget: Budget,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct TodoData {
-    #[schema(value_type = Vec<Object>)]
-    pub todos: serde_json::Value,
-}
-
-/// A list of the user's memory after a call changed it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct MemoryData {
-    pub target: Target,
-    pub entries: Vec<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct RetryData {
-    /// Attempts of this step that failed, from 1.
-    pub attempt: u32,
-    pub delay_ms: u64,
-    pub error: Problem,
-}
-
 /// What happened, by type. The first part are durable events, the second live
 /// frames of items in flight, the third frames of the stream itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -397,6 +379,9 @@ pub enum EventBody {
     ProcessWatchChanged(ProcessWatchData),
     #[serde(rename = "artifact.created")]
     ArtifactCreated(ArtifactData),
+    /// A result that strangers wrote looks like an attempt to give orders.
+    #[serde(rename = "tool.output_risk")]
+    ToolOutputRisk(OutputRiskData),
     #[serde(rename = "model.retrying")]
     ModelRetrying(RetryData),
 
@@ -464,6 +449,7 @@ impl EventBody {
             Self::ProcessMatched(_) => "process.matched",
             Self::ProcessWatchChanged(_) => "process.watch_changed",
             Self::ArtifactCreated(_) => "artifact.created",
+            Self::ToolOutputRisk(_) => "tool.output_risk",
             Self::ModelRetrying(_) => "model.retrying",
             Self::MessageStarted(_) => "message.started",
             Self::MessageDelta(_) => "message.delta",

@@ -65,6 +65,9 @@ pub struct SessionRecord {
     /// What the prompt shows of the user's memory, as of the first turn; nothing
     /// before it.
     pub memory_block: Option<String>,
+    /// What the prompt shows of the workspace's context file, as of the first
+    /// answer of the model; nothing before it.
+    pub context_block: Option<String>,
     pub cwd: Option<String>,
     /// The data directory that holds the session's files, once it has any.
     pub node_id: Option<NodeId>,
@@ -111,6 +114,9 @@ pub struct Progress {
     /// What hooks want a person to decide on, by call of the newest answer.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub asks: BTreeMap<CallId, Vec<Finding>>,
+    /// The forms of tools that could be replaced, as they were judged.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub forms: BTreeMap<CallId, String>,
     /// What hooks did to them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub traces: BTreeMap<CallId, Vec<Trace>>,
@@ -422,6 +428,8 @@ pub struct Writes {
     pub orphaned: Vec<CallId>,
     /// The block of memory that the session's prompt has from now on.
     pub memory_block: Option<String>,
+    /// What the session's prompt says of the project from now on.
+    pub context_block: Option<String>,
     /// Lists of the user's memory that are replaced.
     pub memories: Vec<(Target, Vec<String>)>,
     /// Processes that go on in the background.
@@ -457,6 +465,7 @@ impl Writes {
         self.orphaned.extend(more.orphaned);
         self.jobs.extend(more.jobs);
         self.memory_block = more.memory_block.or(self.memory_block.take());
+        self.context_block = more.context_block.or(self.context_block.take());
         self.memories.extend(more.memories);
         self.processes.extend(more.processes);
     }

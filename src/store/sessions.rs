@@ -183,7 +183,7 @@ impl Rows<'_> {
         const SQL: &str = "
             update session set status = $3, head_seq = $4, next_position = $5, active_turn_id = $6, usage = $7,
                 todo = $8, cwd = $9, updated_at = $10, node_id = $11, seen_files = coalesce($12, seen_files),
-                memory_block = coalesce($13, memory_block)
+                memory_block = coalesce($13, memory_block), context_block = coalesce($14, context_block)
             where tenant_id = $1 and session_id = $2";
         let args = [
             self.tenant.into(),
@@ -199,6 +199,7 @@ impl Rows<'_> {
             session.node_id.into(),
             Arg::from(&writes.seen_files),
             Arg::from(&writes.memory_block),
+            Arg::from(&writes.context_block),
         ];
         self.conn.later(SQL, &args).await
     }
@@ -362,6 +363,7 @@ impl Rows<'_> {
             todo: row.text("todo")?,
             seen_files: row.text("seen_files")?,
             memory_block: row.opt_text("memory_block")?,
+            context_block: row.opt_text("context_block")?,
             cwd: row.opt_text("cwd")?,
             node_id: row.opt_id("node_id")?,
             deleted_at: row.opt_timestamp("deleted_at")?,

@@ -11,10 +11,13 @@ use serde_json::{Map, Value};
 
 use super::budget::{self, Budget};
 use super::hook::After;
+use super::readings::LONG;
 use super::registry::{Entry, Source};
 use super::{Call, Done, Host, error_text, untrusted};
+use crate::base::aside;
 use crate::environment::Parents;
 use crate::guard::redact::{Mode, redact};
+use crate::guard::threat::{self, Level, Risk};
 use crate::model::artifact::Kept;
 use crate::model::call::Effect;
 use crate::model::id::{CallId, SessionId, TenantId};
@@ -68,6 +71,7 @@ pub async fn run(tool: Arc<Entry>, call: Call, reader: Reader, after: Option<Aft
 /// From what the tool gave back to what the model is shown: secrets masked, the
 /// words of strangers marked, and no longer than it may be.
 async fn finish(tool: &Entry, mut done: Done, (shelf, reader): (&Shelf, &Reader), after: Option<After>) -> Done {
+    done.result = shelf.host.known().mask(&done.result);
     // What is part of the binary knows what of its results is text of a file, of
     // a terminal or its own, and masks it so; what went wrong may quote what it
     // was done with.
@@ -77,17 +81,27 @@ async fn finish(tool: &Entry, mut done: Done, (shelf, reader): (&Shelf, &Reader)
     if let Some(after) = after
         && let Some(text) = after.changed(tool.name(), &done).await
     {
-        done.result = text;
+        // It stands for the whole result.
+        (done.result, done.images) = (text, Vec::new());
     }
+    // Before it is shortened: what is stored whole can be read as well.
+    let risk = tool.is_untrusted().then(|| scanned(&done.result)).flatten();
     if reader.is_too_long(tool, &done.result) {
         let (shown, kept) = shelf.shorten(&done.result).await;
         done.result = shown;
         done.writes.artifacts.push(kept);
     }
     if tool.is_untrusted() {
-        done.result = untrusted::fenced(tool.name(), std::mem::take(&mut done.result));
+        done.result = untrusted::fenced(tool.name(), std::mem::take(&mut done.result), risk.as_ref());
     }
+    done.writes.risk = risk;
     done
+}
+
+/// What a scan finds in the words of strangers. Of a long text that takes its time.
+fn scanned(text: &str) -> Option<Risk> {
+    let risk = aside::work(LONG < text.len(), || threat::risk(text));
+    (risk.risk == Level::High).then_some(risk)
 }
 
 /// Masks the texts within JSON, so that it stays JSON.

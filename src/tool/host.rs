@@ -20,6 +20,7 @@ use crate::environment::{
 use crate::guard::file_access::{Places, normalised};
 use crate::guard::flow;
 use crate::guard::policy::{Compiled, Policy};
+use crate::guard::redact::Known;
 use crate::guard::standing::{ContainerGuard, DenyList, Standing, under};
 use crate::guard::{Backend, Finding, Judgement, Setting};
 use crate::model::id::{SessionId, TenantId};
@@ -43,6 +44,8 @@ pub struct HostSettings {
     /// `approvals.policy`: rules for every tenant.
     pub policy: Policy,
     pub container_guard: ContainerGuard,
+    /// The server's own secrets.
+    pub known: Known,
     pub scanner: ScannerSettings,
     /// The server's variables, of which commands see those that the settings
     /// pass on.
@@ -95,6 +98,7 @@ pub struct Host {
     deny: DenyList,
     policy: Compiled,
     container_guard: ContainerGuard,
+    known: Known,
     scanner: Arc<Scanner>,
     readings: Arc<Readings>,
     /// How much of a file is shown.
@@ -146,6 +150,7 @@ impl Host {
             deny: DenyList::new(&settings.deny).ok_or(HostError::Deny)?,
             policy: settings.policy.compile()?,
             container_guard: settings.container_guard,
+            known: settings.known.clone(),
             scanner: Arc::new(Scanner::new(settings.scanner.clone())),
             readings: Arc::default(),
             files: settings.files.clone(),
@@ -205,8 +210,18 @@ impl Host {
         under(command, self.readings.read(command, &setting), &setting, &standing)
     }
 
+    /// The server's own secrets, to be masked in whatever is shown.
+    pub fn known(&self) -> &Known {
+        &self.known
+    }
+
     pub fn scanner(&self) -> &Arc<Scanner> {
         &self.scanner
+    }
+
+    /// Long commands that were read.
+    pub fn readings(&self) -> &Readings {
+        &self.readings
     }
 
     /// What is asked about a program of another language than the shell's.

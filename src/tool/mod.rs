@@ -10,6 +10,7 @@ mod clarify;
 mod code;
 pub mod coerce;
 pub mod command_line;
+pub mod context_file;
 mod cronjob;
 mod decoder;
 mod delegation;
@@ -21,6 +22,7 @@ pub mod file_views;
 pub mod hook;
 mod host;
 pub mod job_actions;
+mod made;
 mod memory;
 pub mod memory_entries;
 pub mod name_repair;
@@ -189,6 +191,12 @@ pub trait Tool: Send + Sync {
         Judged::Allow
     }
 
+    /// What tells this form of a tool from another under its name, where tools may be
+    /// replaced while the server runs.
+    fn form(&self) -> Option<String> {
+        None
+    }
+
     /// The text that an exact grant and an approval's title name.
     fn subject(&self, arguments: &Value) -> String;
 
@@ -235,11 +243,20 @@ pub struct Call {
     pub host: Arc<Host>,
 }
 
+impl Call {
+    /// A program makes it: what it leaves is the program's.
+    fn is_nested(&self) -> bool {
+        self.nest.is_none()
+    }
+}
+
 /// What a call gives back.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Done {
     /// Text for the model, JSON where the tool's contract says so.
     pub result: String,
+    /// Addresses of images (`https:` or `data:`) that the result shows besides.
+    pub images: Vec<String>,
     pub failed: bool,
     pub exit_code: Option<i64>,
     /// The call was stopped by its token before it ended by itself.
@@ -277,6 +294,8 @@ pub struct ToolWrites {
     pub jobs: Option<job_actions::Action>,
     /// What is kept whole beside the result.
     pub artifacts: Vec<Kept>,
+    /// What a scan says of a result that strangers wrote, where it says anything.
+    pub risk: Option<crate::guard::threat::Risk>,
     /// What the call saw or changed of files.
     pub files: Vec<file_views::FileNews>,
     /// Processes that it started.

@@ -3,7 +3,7 @@
 //! writes would wait for them. What was read is what would be read again, so a
 //! reading that is not here costs time and nothing else.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::base::aside;
 use crate::guard::{Judgement, Setting, check};
+use crate::model::id::ApprovalId;
 
 /// Bytes of a command whose reading others would feel.
 pub const LONG: usize = 4 * 1024;
@@ -20,8 +21,19 @@ const MOST_KEPT: usize = 64;
 /// A text, and where it would run. The rest of a setting is the server's own.
 type Key = ([u8; 32], Option<PathBuf>);
 
+/// Approvals that are remembered; a full set starts over.
+const MOST_ASKED: usize = 8_192;
+
 #[derive(Debug, Default)]
-pub struct Readings(Mutex<HashMap<Key, Arc<Judgement>>>);
+pub struct Readings(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    readings: HashMap<Key, Arc<Judgement>>,
+    /// Approvals whose turns have their calls read here. Of others nothing is
+    /// known: they were asked before this process, or by another.
+    asked: HashSet<ApprovalId>,
+}
 
 impl Readings {
     /// What the built-in rules say of a command.
@@ -35,16 +47,36 @@ impl Readings {
         }
         let read = aside::work(true, || check(command, setting));
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if MOST_KEPT <= kept.len() {
-            kept.clear();
+        if MOST_KEPT <= kept.readings.len() {
+            *kept = Kept::default();
         }
-        kept.insert(key, Arc::new(read.clone()));
+        kept.readings.insert(key, Arc::new(read.clone()));
         read
+    }
+
+    /// Whether the calls beside the approval were read here.
+    pub fn were_read(&self, approval: ApprovalId) -> bool {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.asked.contains(&approval)
+    }
+
+    /// The calls beside these approvals are read.
+    pub fn have_read(&self, approvals: impl IntoIterator<Item = ApprovalId>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if MOST_ASKED <= kept.asked.len() {
+            kept.asked.clear();
+        }
+        kept.asked.extend(approvals);
+    }
+
+    /// How many long commands are known, for those who want to see that one is.
+    pub fn count(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).readings.len()
     }
 
     fn kept(&self, key: &Key) -> Option<Arc<Judgement>> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.get(key).cloned()
+        kept.readings.get(key).cloned()
     }
 
     #[cfg(test)]
@@ -94,6 +126,6 @@ mod tests {
             let long = format!("echo {number}; {}", "echo a; ".repeat(600));
             readings.read(&long, &setting("/w"));
         }
-        assert_eq!(readings.0.lock().unwrap().len(), 1);
+        assert_eq!(readings.count(), 1);
     }
 }

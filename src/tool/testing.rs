@@ -12,6 +12,7 @@ use crate::base::Clock;
 use crate::config::{Config, Sources};
 use crate::environment::{ScannerSettings, Workspace};
 use crate::guard::policy::Policy;
+use crate::guard::redact::Known;
 use crate::guard::standing::ContainerGuard;
 use crate::live::hub::Hub;
 use crate::model::id::{CallId, SessionId, TenantId, TurnId};
@@ -115,6 +116,7 @@ fn settings(directory: &Path) -> HostSettings {
         deny: Vec::new(),
         policy: Policy::default(),
         container_guard: ContainerGuard::Skip,
+        known: Known::default(),
         scanner: ScannerSettings::default(),
         exec_program: "/nonexistent/hermes-server".into(),
         data_dir: directory.to_path_buf(),

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-use crate::guard::threat;
+use crate::guard::threat::{self, Level, Risk};
 
 /// Shorter texts cannot say much, and the mark would be longer than they are.
 const LEAST_CHARS: usize = 32;
@@ -30,11 +30,11 @@ pub fn wrap(tool: &str, content: Value) -> Value {
         return content;
     }
     match content {
-        Value::String(text) => Value::String(fenced(tool, text)),
+        Value::String(text) => Value::String(marked(tool, text)),
         Value::Array(mut parts) => {
             for part in &mut parts {
                 if let Some(Value::String(text)) = part.get_mut("text") {
-                    *text = fenced(tool, std::mem::take(text));
+                    *text = marked(tool, std::mem::take(text));
                 }
             }
             Value::Array(parts)
@@ -43,8 +43,15 @@ pub fn wrap(tool: &str, content: Value) -> Value {
     }
 }
 
-/// A text of `source` in the block, unless it is too short to say anything.
-pub fn fenced(source: &str, text: String) -> String {
+/// A text of `source` in the block, scanned.
+pub fn marked(source: &str, text: String) -> String {
+    let risk = threat::risk(&text);
+    fenced(source, text, Some(&risk))
+}
+
+/// A text of `source` in the block, unless it is too short to say anything. What a
+/// scan says of it stands before it, so that it is read first.
+pub fn fenced(source: &str, text: String, risk: Option<&Risk>) -> String {
     if text.chars().nth(LEAST_CHARS - 1).is_none() {
         return text;
     }
@@ -53,17 +60,14 @@ pub fn fenced(source: &str, text: String) -> String {
         .chars()
         .map(|character| if is_name(character) { character } else { '_' })
         .collect();
-    let warning = warning(&text);
+    let warning = risk.map(warning).unwrap_or_default();
     format!("<{TAG} source=\"{source}\">\n{EXPLANATION}{warning}\n\n{body}\n</{TAG}>")
 }
 
-/// What a scan says of the text, where it says anything: it stands before the
-/// text, so that it is read first.
-fn warning(text: &str) -> String {
-    let risk = threat::risk(text);
+fn warning(risk: &Risk) -> String {
     match risk.risk {
-        threat::Level::Low => String::new(),
-        threat::Level::High => format!(
+        Level::Low => String::new(),
+        Level::High => format!(
             " A scan found signs of an attempt to give you orders in it ({}).",
             risk.findings.join(", ")
         ),

@@ -3,6 +3,7 @@
 //! each commit starts what may follow.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
@@ -22,6 +23,8 @@ use crate::base::Timestamp;
 use crate::model::call::CallStatus;
 use crate::model::id::CallId;
 use crate::tool::dispatch::{self, Reader};
+use crate::tool::registry::Entry;
+use crate::tool::session_tools::SessionTools;
 use crate::tool::{Call, Done, error_text};
 
 /// Calls that run together must be done by then (Hermes: 420 s).
@@ -71,6 +74,7 @@ pub(super) async fn run_calls(engine: &Engine, owned: &mut Owned, watch: &mut Wa
             }
             wanted = programs.next(|asked| consult::consult(engine, owned, asked)) => {
                 let call = programs.begin(wanted);
+                engine.read_nested(&call, &owned.state.session).await;
                 if owned.commit(engine, Change::Nested(Box::new(call))).await.is_err() {
                     flight.kill().await;
                     return Err(Gone);
@@ -160,11 +164,13 @@ impl InFlight {
         let scene = engine.scene(&owned.state.session, &owned.state.turn);
         for record in fresh {
             let id = record.call_id;
-            let Some(tool) = scene.tools.get(&record.name) else {
-                let text = error_text::envelope(&format!("the tool `{}` is gone", record.name));
-                let task = self.tasks.spawn(async move { (id, failed(text)) });
-                self.by_task.insert(task.id(), id);
-                continue;
+            let tool = match as_judged(&scene.tools, owned.state.turn.progress.forms.get(&id), &record.name) {
+                Ok(tool) => tool,
+                Err(text) => {
+                    let task = self.tasks.spawn(async move { (id, failed(text)) });
+                    self.by_task.insert(task.id(), id);
+                    continue;
+                }
             };
             let cwd = owned.state.session.cwd.as_deref();
             let is_nested = record.nested.is_some();
@@ -274,6 +280,17 @@ impl InFlight {
         self.tasks.abort_all();
         std::mem::take(&mut self.joined)
     }
+}
+
+/// The tool of a call, if it still is the one that was judged; else what the model
+/// is told. Between a commit and the start of a call tools may be replaced.
+fn as_judged<'a>(tools: &'a SessionTools, form: Option<&String>, name: &str) -> Result<&'a Arc<Entry>, String> {
+    let tool = tools.get(name).ok_or("is gone");
+    let tool = tool.and_then(|tool| match form == tool.form().as_ref() {
+        true => Ok(tool),
+        false => Err("was replaced just before the call would have started"),
+    });
+    tool.map_err(|why| error_text::envelope(&format!("the tool `{name}` {why}: the call was not run")))
 }
 
 fn overdue() -> Done {

@@ -160,6 +160,9 @@ async fn carried(
         writes.turns.push(state.turn.clone());
     }
     let risen = kin::risen(&state, &mut writes);
+    // Whoever asks has read what there is to be read beside it.
+    let asked = writes.new_approvals.iter().map(|approval| approval.id);
+    engine.host().readings().have_read(asked);
     let to_review = writes.new_approvals.iter();
     let to_review = to_review
         .filter(|approval| approval.reviewer == SMART)

@@ -1,8 +1,8 @@
 //! The engine: what every turn of this process shares, and the tasks that run
 //! them. It owns no turn's state; that is the owner task's, or the store's.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -50,6 +50,8 @@ use crate::tool::session_tools::SessionTools;
 pub struct Settings {
     /// The model of sessions and turns that name none.
     pub model: String,
+    /// Other names for models, with the model that answers to each.
+    pub model_routes: BTreeMap<String, String>,
     pub max_steps: u32,
     /// Running time of a turn; parked time does not count.
     pub max_duration: Duration,
@@ -82,6 +84,8 @@ pub struct Settings {
     pub job_toolsets: Vec<String>,
     pub guardrail: guardrail::Limits,
     pub search: search::Settings,
+    /// The model is shown the images of results.
+    pub vision: bool,
     /// Tokens of the model's window, where that is known.
     pub window: Option<usize>,
     pub prices: Prices,
@@ -90,6 +94,8 @@ pub struct Settings {
     /// How long a commit is retried while the store is away.
     pub store_retry: Duration,
     pub memory: Limits,
+    /// A session's prompt shows what a file of its workspace says of the project.
+    pub context_files: bool,
     pub ceilings: Ceilings,
 }
 
@@ -100,6 +106,14 @@ pub struct Reviewing {
     pub model: Option<String>,
     /// After that a person decides.
     pub timeout: Duration,
+}
+
+impl Settings {
+    /// The model that answers to this name, or where none is asked for.
+    pub fn routed(&self, asked: Option<&String>) -> String {
+        let asked = asked.unwrap_or(&self.model);
+        self.model_routes.get(asked).unwrap_or(asked).clone()
+    }
 }
 
 /// A cheap handle; clones are the same engine.
@@ -380,12 +394,9 @@ impl Engine {
             rules: self.rules(session, turn),
             workspace: parts.host.workspace_path(session.tenant_id, session.home()),
             elsewhere: self.is_elsewhere(session.node_id),
-            model: turn
-                .options
-                .model
-                .clone()
-                .or_else(|| session.model.clone())
-                .unwrap_or_else(|| parts.settings.model.clone()),
+            model: parts
+                .settings
+                .routed(turn.options.model.as_ref().or(session.model.as_ref())),
         }
     }
 

@@ -10,11 +10,12 @@ use super::engine::Engine;
 use super::next::Outcome;
 use super::owner::{Change, Gone, Owned, cancel_outcome, store_unavailable};
 use super::run::{ending, timed_out};
+use super::said::{self, Said};
 use super::scripted;
 use super::step::{AnswerIn, Hooked, Partial};
 use super::watch::{Signal, Watch};
-use super::{hooked, overflow, prompt};
-use crate::guard::redact::{Mode, redact};
+use super::{context, hooked, overflow, prompt};
+use crate::guard::redact::{Known, Mode, redact};
 use crate::live::drafts::Item;
 use crate::model::id::MessageId;
 use crate::model::problem::{Problem, ProblemCode};
@@ -58,18 +59,20 @@ pub(super) async fn call_model(
         return done;
     }
     engine.tools().refresh(&engine.registry(owned.tenant)).await;
+    let context = context::read(engine, owned).await;
     let loaded = match said {
         Some(said) => {
             let asked = prompt::Asked {
                 messages: &said,
                 calls: &[],
                 shortened: &overflow::Shortened::default(),
+                context: context.as_deref(),
                 skills: &engine.host().skill_index(owned.tenant).await,
                 with_tools,
             };
             Some(prompt::request(engine, owned, &asked))
         }
-        None => load_request(engine, owned, watch, with_tools).await?,
+        None => load_request(engine, owned, watch, (with_tools, context.as_deref())).await?,
     };
     let Some(mut request) = loaded else {
         // As soon as the store is back the turn ends.
@@ -86,7 +89,7 @@ pub(super) async fn call_model(
                 match unusable(&answer, with_tools, tries.unusable) {
                     None => {
                         let answer = (message_id, answer, Some(spent));
-                        return store(engine, owned, watch, answer, with_tools).await;
+                        return store(engine, owned, watch, answer, (with_tools, context)).await;
                     }
                     Some(problem) if tries.unusable < MAX_UNUSABLE => {
                         let silent = answer.calls.is_empty() && owned.state.turn.progress.last == LastAnswer::Calls;
@@ -103,7 +106,7 @@ pub(super) async fn call_model(
                 }
             }
             Attempted::Failed(failed) => {
-                let problem = problem_of(&failed);
+                let problem = problem_of(&failed, engine.host().known());
                 match retry::decide(
                     &failed,
                     tries.attempt - tries.unusable,
@@ -133,7 +136,7 @@ async fn unasked(engine: &Engine, owned: &mut Owned, watch: &mut Watch, with_too
         }
     };
     let answer = (MessageId::new(engine.clock()), answer, None);
-    Some(store(engine, owned, watch, answer, with_tools).await)
+    Some(store(engine, owned, watch, answer, (with_tools, None)).await)
 }
 
 /// Stores an answer once hooks and the scanner have seen its calls.
@@ -142,14 +145,14 @@ async fn store(
     owned: &mut Owned,
     watch: &mut Watch,
     (message_id, answer, spent): (MessageId, Answer, Option<Spent>),
-    with_tools: bool,
+    (with_tools, context): (bool, Option<String>),
 ) -> Result<(), Gone> {
     let hooked = match hooked(engine, owned, watch, (message_id, &answer, with_tools)).await {
         Ok(hooked) => hooked,
         Err(signal) => return end(engine, owned, message_id, signal).await,
     };
     scan(engine, &answer, &hooked).await;
-    engine.read_ahead(&answer, &owned.state.session).await;
+    engine.read_ahead(&answer, &hooked, &owned.state.session).await;
     let answer = AnswerIn {
         message_id,
         answer,
@@ -157,6 +160,7 @@ async fn store(
         spent,
         hooked,
         artifacts: std::mem::take(&mut owned.overflowed),
+        context,
     };
     owned.commit(engine, Change::Answer(Box::new(answer))).await
 }
@@ -222,20 +226,25 @@ async fn attempt(
 ) -> Attempted {
     let pen = owned.drafts.pen();
     pen.push(Item::Started(message_id), "");
-    let mut on_delta = |delta: Delta| match delta {
-        Delta::Text(text) => pen.push(Item::Message(message_id), &text),
-        Delta::Reasoning(text) => pen.push(Item::Reasoning(message_id), &text),
-    };
-    let answer = engine.provider().attempt(request, number, &mut on_delta);
-    tokio::pin!(answer);
-    loop {
-        tokio::select! {
-            answer = &mut answer => return answer.map_or_else(Attempted::Failed, Attempted::Answer),
-            signal = watch.next() => match signal {
-                Signal::Changed(_) => {}
-                signal => return Attempted::Signal(signal),
+    let mut said = Said::new(&pen, message_id, engine.host().known());
+    let outcome = {
+        let mut on_delta = |delta: Delta| said.take(delta);
+        let answer = engine.provider().attempt(request, number, &mut on_delta);
+        tokio::pin!(answer);
+        loop {
+            tokio::select! {
+                answer = &mut answer => break answer.map_or_else(Attempted::Failed, Attempted::Answer),
+                signal = watch.next() => match signal {
+                    Signal::Changed(_) => {}
+                    signal => break Attempted::Signal(signal),
+                }
             }
         }
+    };
+    said.finish();
+    match outcome {
+        Attempted::Answer(answer) => Attempted::Answer(said::masked(answer, engine.host().known())),
+        outcome => outcome,
     }
 }
 
@@ -244,7 +253,7 @@ async fn load_request(
     engine: &Engine,
     owned: &mut Owned,
     watch: &mut Watch,
-    with_tools: bool,
+    (with_tools, context): (bool, Option<&str>),
 ) -> Result<Option<Request>, Gone> {
     let (session, turn) = (owned.state.session.session_id, owned.state.turn.turn_id);
     let began = tokio::time::Instant::now();
@@ -262,6 +271,7 @@ async fn load_request(
                     messages: &messages,
                     calls: &calls,
                     shortened: &shortened,
+                    context,
                     skills: &skills,
                     with_tools,
                 };
@@ -421,7 +431,7 @@ fn jitter(id: MessageId) -> f64 {
     f64::from(low % 1000) / 1000.0
 }
 
-fn problem_of(failed: &Failed) -> Problem {
+fn problem_of(failed: &Failed, known: &Known) -> Problem {
     use FailureKind as K;
     let code = match failed.kind {
         K::Unreachable | K::Untrusted => ProblemCode::UpstreamUnreachable,
@@ -437,7 +447,7 @@ fn problem_of(failed: &Failed) -> Problem {
         K::Interrupted => ProblemCode::UpstreamInterrupted,
     };
     // It may quote the credential that the server was asked with.
-    Problem::new(code, redact(&failed.message, Mode::Egress))
+    Problem::new(code, redact(&known.mask(&failed.message), Mode::Egress))
 }
 
 #[cfg(test)]
@@ -454,7 +464,7 @@ mod tests {
             retry_after: None,
             partial: None,
         };
-        let told = serde_json::to_string(&problem_of(&failed)).unwrap();
+        let told = serde_json::to_string(&problem_of(&failed, &Known::default())).unwrap();
         assert!(!told.contains("0123456789") && !told.contains("hunter22"), "{told}");
     }
 }

@@ -7,10 +7,13 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::engine::Engine;
+use super::step::{Hooked, NestedIn};
 use super::world::standing;
-use crate::model::id::{SessionId, TenantId};
+use crate::model::approval::ApprovalStatus;
+use crate::model::id::{ApprovalId, SessionId, TenantId, TurnId};
 use crate::model::record::SessionRecord;
 use crate::provider::Answer;
+use crate::store::{Scope, StoreError};
 use crate::tool::readings::LONG;
 use crate::tool::{Place, arguments};
 
@@ -35,13 +38,65 @@ impl Where {
 }
 
 impl Engine {
-    /// Reads the long calls of an answer.
-    pub(super) async fn read_ahead(&self, answer: &Answer, session: &SessionRecord) {
-        for call in answer.calls.iter().filter(|call| LONG < call.arguments.len()) {
-            if let Ok(arguments) = arguments::parse(&call.arguments) {
-                self.read_call(&call.name, Value::Object(arguments), Where::of(session))
+    /// Reads the long calls of an answer, as hooks left them.
+    pub(super) async fn read_ahead(&self, answer: &Answer, hooked: &[Option<Hooked>], session: &SessionRecord) {
+        let replaced = |place: usize| hooked.get(place)?.as_ref()?.before.arguments.clone();
+        for (place, call) in answer.calls.iter().enumerate() {
+            let arguments = match replaced(place) {
+                Some(arguments) => arguments,
+                None if call.arguments.len() <= LONG => continue,
+                None => match arguments::parse(&call.arguments) {
+                    Ok(arguments) => arguments,
+                    Err(_) => continue,
+                },
+            };
+            self.read_if_long(&call.name, &Value::Object(arguments), session).await;
+        }
+    }
+
+    /// Reads what a turn has open that is long: it was proposed before this
+    /// process began, or by another.
+    pub(super) async fn read_open(&self, scope: &Scope, session: SessionId, turn: TurnId) -> Result<(), StoreError> {
+        let read = scope.read(move |mut rows| {
+            Box::pin(async move {
+                let session = rows.session_record_even_deleted(session).await?;
+                let (calls, _) = rows.open_work(turn).await?;
+                Ok(session.map(|session| (session, calls)))
+            })
+        });
+        if let Some((session, calls)) = read.await? {
+            for call in calls.iter().filter(|call| !call.status.is_settled()) {
+                self.read_if_long(&call.name, call.effective_arguments(), &session)
                     .await;
             }
+        }
+        Ok(())
+    }
+
+    /// Reads what stands beside an approval, unless that happened here.
+    pub(super) async fn read_asked(&self, scope: &Scope, id: ApprovalId) -> Result<(), StoreError> {
+        if self.host().readings().were_read(id) {
+            return Ok(());
+        }
+        let found = scope.read(move |mut rows| Box::pin(async move { rows.approval(id).await }));
+        if let Some(approval) = found.await?.filter(|found| found.status == ApprovalStatus::Pending) {
+            let asker = approval.asker();
+            self.read_open(scope, asker.session_id, asker.turn_id).await?;
+            self.host().readings().have_read([id]);
+        }
+        Ok(())
+    }
+
+    /// Reads a call that a program wants.
+    pub(super) async fn read_nested(&self, call: &NestedIn, session: &SessionRecord) {
+        let arguments = Value::Object(call.arguments.clone());
+        self.read_if_long(&call.name, &arguments, session).await;
+    }
+
+    async fn read_if_long(&self, tool: &str, arguments: &Value, session: &SessionRecord) {
+        let is_long = |value: &Value| value.as_str().is_some_and(|text| LONG < text.len());
+        if arguments.as_object().is_some_and(|fields| fields.values().any(is_long)) {
+            self.read_call(tool, arguments.clone(), Where::of(session)).await;
         }
     }
 

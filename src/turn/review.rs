@@ -23,12 +23,8 @@ const ANSWER_TOKENS: u32 = 16;
 pub(super) fn begin(engine: &Engine, state: &State, approval: &Approval) {
     let (own, tenant, approval) = (engine.clone(), state.session.tenant_id, approval.clone());
     let settings = &engine.settings().review;
-    let model = settings
-        .model
-        .clone()
-        .or_else(|| state.turn.options.model.clone())
-        .or_else(|| state.session.model.clone())
-        .unwrap_or_else(|| engine.settings().model.clone());
+    let of_turn = state.turn.options.model.as_ref().or(state.session.model.as_ref());
+    let model = engine.settings().routed(settings.model.as_ref().or(of_turn));
     engine.beside(async move {
         let stopping = own.stopping();
         let reviewed = tokio::select! {

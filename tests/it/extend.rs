@@ -3,9 +3,11 @@
 
 mod addresses;
 pub mod artifacts;
-mod hooks;
+mod handlers;
+pub mod hooks;
 mod nested;
 mod plugins;
+mod strangers;
 mod tenants;
 
 use std::path::{Path, PathBuf};

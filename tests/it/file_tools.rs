@@ -30,7 +30,10 @@ async fn run(server: &Server, session: SessionId, calls: &[String]) -> Vec<Value
     let texts = results(server, session, turn.id).await;
     texts
         .iter()
-        .map(|text| serde_json::from_str(text.split("\n\n[").next().unwrap()).unwrap())
+        .map(|text| {
+            let json = text.split("\n\n[").next().unwrap();
+            serde_json::from_str(json).unwrap_or_else(|error| panic!("{error}: {text}"))
+        })
         .collect()
 }
 

@@ -2,8 +2,10 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use hermes_server::config::HookPoint;
 use serde_json::{Value, json};
 
+use crate::extend::hooks::hook;
 use crate::harness::client::Client;
 use crate::harness::http::Web;
 use crate::harness::script::terminal;
@@ -80,6 +82,46 @@ fn what_the_scanner_blocks_is_asked_and_never_allowed_for_good() {
         // The grant covers what the same scanner says of the next one.
         run(&web, &owner, &session, "echo odd again", "turn.completed").await;
         assert_eq!(pending(&owner).await, Value::Null);
+        web.stop().await;
+    });
+}
+
+#[test]
+fn the_scanner_sees_what_a_hook_put_in_the_place_of_a_command_in_programs_too() {
+    on_both(async |mut place| {
+        install(&mut place, true);
+        let change = r#"cat > /dev/null; echo '{"arguments": {"command": "echo odd"}}'"#;
+        hook(&mut place, HookPoint::ToolRequest, change);
+        let web = place.serve().await;
+        let owner = web.owner().await;
+        let session = session(&owner).await;
+        run(&web, &owner, &session, "echo even", "turn.waiting").await;
+        let approval = pending(&owner).await;
+        assert_eq!(
+            (&approval["findings"][0]["key"], &approval["arguments"]["command"]),
+            (&json!("tirith:homograph"), &json!("echo odd"))
+        );
+        decide(&owner, "deny").await.expect(200);
+        let code = "from hermes_tools import terminal\nprint(terminal('echo even').get('status', 'ran'))";
+        let input = format!("/tool execute_code {}", json!({"code": code}));
+        let turn = json!({"input": input, "on_busy": "enqueue"});
+        owner.post(&format!("{session}/turns"), &turn).await.expect(202);
+        let mut events = owner.stream(&web, &format!("{session}/stream?after=0")).await;
+        for (tool, choice) in [
+            ("terminal", None),
+            ("execute_code", Some("once")),
+            ("terminal", Some("deny")),
+        ] {
+            let asked = events.until("approval.requested").await.data["data"]["approval"].clone();
+            assert_eq!(asked["tool"], tool);
+            if let Some(choice) = choice {
+                if tool == "terminal" {
+                    assert_eq!(asked["findings"][0]["key"], "tirith:homograph");
+                }
+                let path = format!("/v1/approvals/{}/decision", asked["id"].as_str().unwrap());
+                owner.post(&path, &json!({"choice": choice})).await.expect(200);
+            }
+        }
         web.stop().await;
     });
 }

@@ -126,6 +126,45 @@ fn files_are_put_listed_sent_and_taken_away() {
 }
 
 #[test]
+fn a_file_is_changed_only_if_it_is_the_one_that_is_meant() {
+    on_both(async |mut place| {
+        let web = place.serve().await;
+        let session = web.session().await;
+        let path = format!("{session}/files/a.txt");
+        let put_if = async |name: &'static str, value: String, bytes: &'static str| {
+            let request = web.request(Method::PUT, &path).header(name, value).body(bytes);
+            let answer = request.send().await.unwrap();
+            let tag = answer.headers().get("etag").map(|tag| tag.to_str().unwrap().to_owned());
+            (answer.status().as_u16(), tag)
+        };
+        assert_eq!(put_if("if-match", "*".to_owned(), "0").await, (412, None));
+        let (status, first) = put_if("if-none-match", "*".to_owned(), "1").await;
+        let first = first.unwrap();
+        assert_eq!(status, 201);
+        assert_eq!(part(&web, &path, &[]).await.1["etag"].to_str().unwrap(), first);
+        // Who has not seen the file makes none anew, and is told which one is there.
+        assert_eq!(
+            put_if("if-none-match", "*".to_owned(), "2").await,
+            (412, Some(first.clone()))
+        );
+        let (status, second) = put_if("if-match", first.clone(), "second").await;
+        assert_eq!(status, 200);
+        assert_eq!(put_if("if-match", first.clone(), "third").await, (412, second.clone()));
+        assert_eq!(part(&web, &path, &[]).await.2, b"second");
+        put_if("if-match", "nonsense".to_owned(), "x").await;
+        let remove = |tag: String| web.request(Method::DELETE, &path).header("if-match", tag).send();
+        assert_eq!(remove(first).await.unwrap().status(), 412);
+        // Of many who saw the same file one changes it.
+        let tries = (0..8).map(|_| put_if("if-match", second.clone().unwrap(), "by one of many"));
+        let won = futures::future::join_all(tries).await;
+        assert_eq!(won.iter().filter(|(status, _)| *status == 200).count(), 1, "{won:?}");
+        let now = part(&web, &path, &[]).await.1["etag"].to_str().unwrap().to_owned();
+        assert_eq!(remove(now).await.unwrap().status(), 204);
+        web.stop().await;
+    });
+}
+
+#[test]
 fn the_agent_and_its_clients_see_the_same_files() {
     on_both(async |mut place| {
         let web = place.serve().await;

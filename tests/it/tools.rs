@@ -14,6 +14,7 @@ use hermes_server::base::Clock;
 use hermes_server::config::{Config, Sources};
 use hermes_server::environment::ScannerSettings;
 use hermes_server::guard::policy::Policy;
+use hermes_server::guard::redact::Known;
 use hermes_server::guard::standing::ContainerGuard;
 use hermes_server::live::drafts::Frame;
 use hermes_server::live::hub::{Hub, Writer};
@@ -54,6 +55,7 @@ impl Bench {
         let live = Live::new(clock.clone(), BTreeMap::new());
         let directory = std::env::temp_dir().join(format!("hermes-tools-{session}"));
         let host = Host::open(HostSettings {
+            known: Known::default(),
             deny: vec!["*forbidden-word*".to_owned()],
             policy: Policy::default(),
             container_guard: ContainerGuard::Skip,

@@ -32,6 +32,7 @@ impl Bench {
         let directory = tempfile::tempdir().unwrap();
         let config = Config::load(&Sources::default()).unwrap();
         let mut settings = HostSettings {
+            known: hermes_server::guard::redact::Known::default(),
             exec_program: "/nonexistent/hermes-server".into(),
             data_dir: directory.path().to_path_buf(),
             terminal: config.terminal,

@@ -27,6 +27,9 @@ pub(in crate::api) const KEY: &str = "hermes.session_key";
 #[derive(Default)]
 pub(in crate::api) struct Ask {
     pub input: Vec<Part>,
+    /// As the client wrote it. It counts where it is one of `model_routes`; of any
+    /// other the configured model answers, as in the original.
+    pub model: Option<String>,
     pub instructions: Option<String>,
     pub metadata: Metadata,
     pub on_disconnect: OnDisconnect,
@@ -89,12 +92,14 @@ pub(in crate::api) async fn begin(
         Whither::Session(id) => behind(&caller.scope, *id).await?,
         Whither::Beside(..) | Whither::New(_) | Whither::Fork(..) => OnBusy::Reject,
     };
+    let routes = &state.engine.settings().model_routes;
     let new = NewTurn {
         user_id: caller.principal.user.clone(),
         input: ask.input,
         on_busy,
         options: TurnOptions {
             on_disconnect: ask.on_disconnect,
+            model: ask.model.filter(|model| routes.contains_key(model)),
             instructions: ask.instructions,
             metadata: ask.metadata,
             tools: ask.tools,

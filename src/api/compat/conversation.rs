@@ -8,6 +8,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::dialogue::{self, Said};
+use super::media;
 use crate::api::caller::Caller;
 use crate::api::failure::Failure;
 use crate::api::native::sessions::Plain;
@@ -201,9 +202,10 @@ fn is_same(told: &Told, said: &Said) -> bool {
     last.as_ref() == Some(&shown) || plain(&text_of(&told.parts)) == shown
 }
 
-/// Without what clients change in the white space.
+/// Without what clients change in the white space, and without images, which the
+/// client was shown in place of their names.
 fn plain(text: &str) -> String {
-    text.split_whitespace().collect()
+    media::without(text).split_whitespace().collect()
 }
 
 #[cfg(test)]
@@ -231,7 +233,12 @@ mod tests {
             told(Role::User, &["a"]),
             told(Role::Assistant, &["I look.", "It is b."]),
         ];
-        for shown in ["I look.\n\nIt is b.", "It is b.", " It is b. "] {
+        for shown in [
+            "I look.\n\nIt is b.",
+            "It is b.",
+            " It is b. ",
+            "It is b.![x.png](data:image/png;base64,AA==)",
+        ] {
             assert!(
                 is_told(&session, &[said(Role::User, "a"), said(Role::Assistant, shown)]),
                 "{shown}"

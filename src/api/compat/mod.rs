@@ -14,6 +14,7 @@ pub(super) mod headers;
 pub(super) mod ids;
 pub(super) mod label;
 pub(super) mod loose;
+pub(super) mod media;
 pub(super) mod object;
 pub(super) mod question;
 pub(super) mod story;

@@ -60,6 +60,10 @@ pub(super) struct RunRequest {
     #[serde(default)]
     #[schema(value_type = Vec<Object>)]
     conversation_history: Value,
+    /// One of `model_routes`; any other is ignored.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    model: Value,
     /// The session, made where there is none of this name.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
@@ -106,6 +110,7 @@ pub(super) async fn create_run(
             let ask = Ask {
                 instructions: request.instructions.as_str().map(str::to_owned).or(dialogue.system),
                 input: dialogue.input,
+                model: request.model.as_str().map(str::to_owned),
                 metadata: metadata("runs", key.as_deref()),
                 on_disconnect: OnDisconnect::Continue,
                 ..Ask::default()

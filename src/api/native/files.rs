@@ -19,7 +19,10 @@ use serde_json::json;
 use tokio_util::io::ReaderStream;
 use utoipa::{IntoParams, ToSchema};
 
+use super::byte_range::Range;
+use super::file_state::{permitted, present, tag};
 use crate::api::caller::Caller;
+use crate::api::conditions::{self, ConditionHeaders};
 use crate::api::failure::Failure;
 use crate::api::page::{Limit, Page};
 use crate::api::path::{FromSegments, InPath};
@@ -259,17 +262,6 @@ pub(super) async fn get_file(
     Ok((status, answer, Body::from_stream(ReaderStream::new(part))).into_response())
 }
 
-/// A state of a file: another time or another length is another.
-fn tag(metadata: &std::fs::Metadata) -> String {
-    use std::os::unix::fs::MetadataExt;
-    format!(
-        "\"{:x}-{:x}-{:x}\"",
-        metadata.mtime(),
-        metadata.mtime_nsec(),
-        metadata.len()
-    )
-}
-
 /// A file is somebody's text: no browser is to run it as a page of this server.
 fn described(path: &str, tag: &str, metadata: &std::fs::Metadata) -> Result<HeaderMap, Failure> {
     let mut headers = HeaderMap::new();
@@ -307,64 +299,26 @@ fn insert(headers: &mut HeaderMap, name: http::HeaderName, value: &str) -> Resul
     Ok(())
 }
 
-/// Which bytes are wanted.
-#[derive(Debug, PartialEq, Eq)]
-enum Range {
-    Whole,
-    /// Both ends are in it.
-    Part {
-        from: u64,
-        to: u64,
-    },
-    Behind,
-}
-
-impl Range {
-    /// A header that is not understood asks for nothing in particular.
-    fn read(text: &str, length: u64) -> Self {
-        let Some((from, to)) = text
-            .trim()
-            .strip_prefix("bytes=")
-            .and_then(|range| range.split_once('-'))
-        else {
-            return Self::Whole;
-        };
-        let last = length.saturating_sub(1);
-        let (from, to) = match (from.trim().parse::<u64>(), to.trim().parse::<u64>()) {
-            (Ok(from), Ok(to)) if from <= to => (from, to.min(last)),
-            (Ok(from), Err(_)) if to.trim().is_empty() => (from, last),
-            (Err(_), Ok(count)) if from.trim().is_empty() => match count {
-                0 => return Self::Behind,
-                count => (length.saturating_sub(count), last),
-            },
-            _ => return Self::Whole,
-        };
-        if length <= from {
-            Self::Behind
-        } else {
-            Self::Part { from, to }
-        }
-    }
-}
-
 /// Put a file into a session's workspace, in one step; missing directories are
 /// made, a file that is there is replaced. Its length is bounded like that of any
 /// body.
 #[utoipa::path(put, path = "/v1/sessions/{id}/files/{path}", tag = "files",
-    params(("id" = SessionId, Path), ("path" = String, Path)),
+    params(("id" = SessionId, Path), ("path" = String, Path), ConditionHeaders),
     request_body(content = inline(FileBytes), content_type = "application/octet-stream",
         description = "The bytes of the file; any `Content-Type` is taken."),
     responses(
-        (status = 200, description = "The file was replaced.", body = FileEntry),
-        (status = 201, description = "The file is new.", body = FileEntry)))]
+        (status = 200, description = "The file was replaced; its new `ETag` is in the header.", body = FileEntry),
+        (status = 201, description = "The file is new; its `ETag` is in the header.", body = FileEntry)))]
 pub(super) async fn put_file(
     State(state): State<ApiState>,
     caller: Caller,
     at: InWorkspace,
+    headers: HeaderMap,
     payload: Payload,
 ) -> Result<Response, Failure> {
     caller.require(Scope::SessionsWrite)?;
     state.takes_work()?;
+    let condition = conditions::of(&headers)?;
     is_here(&state, &caller, at.session).await?;
     let bytes = payload.raw().await?;
     let tenant = caller.principal.tenant;
@@ -375,17 +329,22 @@ pub(super) async fn put_file(
         .await
         .map_err(Failure::internal)?;
     let path = workspace.root().join(&at.path);
-    let is_new = !workspace.exists(&path).await.map_err(failed)?;
     // To its end even if the client leaves.
-    let (put, place) = (workspace.clone(), path.clone());
+    let (put, place, shared) = (workspace.clone(), path.clone(), state.clone());
     let written = state.finish(async move {
+        let _alone = shared.one_change_of_files(&condition).await;
+        let before = present(&put, &place).await.map_err(failed)?;
+        permitted(&condition, before.as_deref())?;
         let written = put.write_atomic(&place, bytes.to_vec(), Parents::Create).await;
-        written.map_err(failed)
+        written.map_err(failed)?;
+        let after = present(&put, &place).await.map_err(failed)?;
+        Ok::<_, Failure>((before.is_none(), after))
     });
-    written.await?;
+    let (is_new, tag) = written.await?;
     let metadata = workspace.metadata(&path).await.map_err(failed)?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(entry(at.path, &metadata))).into_response())
+    let tag = conditions::etag(&tag.unwrap_or_default());
+    Ok((status, tag, Json(entry(at.path, &metadata))).into_response())
 }
 
 fn entry(path: String, metadata: &Metadata) -> FileEntry {
@@ -399,17 +358,25 @@ fn entry(path: String, metadata: &Metadata) -> FileEntry {
 
 /// Take a file, a link or an empty directory out of a session's workspace.
 #[utoipa::path(delete, path = "/v1/sessions/{id}/files/{path}", tag = "files",
-    params(("id" = SessionId, Path), ("path" = String, Path)),
+    params(("id" = SessionId, Path), ("path" = String, Path), ConditionHeaders),
     responses((status = 204, description = "It is gone.")))]
 pub(super) async fn delete_file(
     State(state): State<ApiState>,
     caller: Caller,
     at: InWorkspace,
+    headers: HeaderMap,
 ) -> Result<StatusCode, Failure> {
     caller.require(Scope::SessionsWrite)?;
+    let condition = conditions::of(&headers)?;
     let workspace = existing(&state, &caller, at.session).await?;
     let workspace = workspace.ok_or_else(|| Failure::not_found("file"))?;
-    let removed = workspace.remove_one(&workspace.root().join(&at.path)).await;
+    let path = workspace.root().join(&at.path);
+    let _alone = state.one_change_of_files(&condition).await;
+    if !condition.is_empty() {
+        let present = present(&workspace, &path).await.map_err(failed)?;
+        permitted(&condition, present.as_deref())?;
+    }
+    let removed = workspace.remove_one(&path).await;
     removed.map_err(failed)?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -428,7 +395,11 @@ async fn is_here(state: &ApiState, caller: &Caller, id: SessionId) -> Result<(),
 }
 
 /// The session's workspace, if there is one yet: reading makes none.
-async fn existing(state: &ApiState, caller: &Caller, id: SessionId) -> Result<Option<Workspace>, Failure> {
+pub(in crate::api) async fn existing(
+    state: &ApiState,
+    caller: &Caller,
+    id: SessionId,
+) -> Result<Option<Workspace>, Failure> {
     is_here(state, caller, id).await?;
     let (host, tenant) = (state.engine.host(), caller.principal.tenant);
     let path: PathBuf = host.workspace_path(tenant, id);
@@ -474,26 +445,5 @@ mod tests {
         for given in ["/etc/passwd", "../x", "a/../../x", "a/..", "a\0b"] {
             assert!(relative(given).is_err(), "{given}");
         }
-    }
-
-    #[test]
-    fn ranges_are_read_as_they_are_meant() {
-        let part = |from, to| Range::Part { from, to };
-        for (text, range) in [
-            ("bytes=0-3", part(0, 3)),
-            ("bytes=4-", part(4, 9)),
-            ("bytes=-3", part(7, 9)),
-            ("bytes=-30", part(0, 9)),
-            ("bytes=9-99", part(9, 9)),
-            ("bytes=10-", Range::Behind),
-            ("bytes=-0", Range::Behind),
-            ("bytes=3-1", Range::Whole),
-            ("bytes=0-1,4-5", Range::Whole),
-            ("lines=1-2", Range::Whole),
-            ("bytes=-", Range::Whole),
-        ] {
-            assert_eq!(Range::read(text, 10), range, "{text}");
-        }
-        assert_eq!(Range::read("bytes=0-", 0), Range::Behind);
     }
 }

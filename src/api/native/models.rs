@@ -44,7 +44,7 @@ pub(super) async fn list_models(
     caller: Caller,
 ) -> Result<Json<Listing<Model>>, Failure> {
     caller.require(Scope::SessionsRead)?;
-    Ok(Json(Listing::of(vec![configured(&state)])))
+    Ok(Json(Listing::of(all(&state))))
 }
 
 /// Read a model.
@@ -57,22 +57,30 @@ pub(super) async fn get_model(
     InPath(Name(name)): InPath<Name>,
 ) -> Result<Json<Model>, Failure> {
     caller.require(Scope::SessionsRead)?;
-    let model = configured(&state);
-    match model.id == name {
-        true => Ok(Json(model)),
-        false => Err(Failure::not_found("model")),
-    }
+    let found = all(&state).into_iter().find(|model| model.id == name);
+    found.map(Json).ok_or_else(|| Failure::not_found("model"))
 }
 
-fn configured(state: &ApiState) -> Model {
-    let id = state.engine.settings().model.clone();
+/// The configured model, then the other names of models.
+fn all(state: &ApiState) -> Vec<Model> {
+    let settings = state.engine.settings();
+    let routes = settings.model_routes.iter();
+    let others = routes.map(|(alias, root)| model(alias, root, Some(&settings.model)));
+    let configured = [model(&settings.model, &settings.model, None)];
+    configured
+        .into_iter()
+        .chain(others.filter(|other| other.id != settings.model))
+        .collect()
+}
+
+fn model(id: &str, root: &str, parent: Option<&String>) -> Model {
     Model {
-        root: id.clone(),
-        id,
+        id: id.to_owned(),
+        root: root.to_owned(),
         object: "model",
         created: 0,
         owned_by: "hermes",
-        parent: None,
+        parent: parent.cloned(),
         permission: Vec::new(),
     }
 }

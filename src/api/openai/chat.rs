@@ -13,7 +13,7 @@ use crate::api::caller::Caller;
 use crate::api::compat::begin::{Begun, begin, replay};
 use crate::api::compat::ending::{self, Ending};
 use crate::api::compat::object::set;
-use crate::api::compat::{conversation, headers, ids, story, stream};
+use crate::api::compat::{conversation, headers, ids, media, story, stream};
 use crate::api::failure::Failure;
 use crate::api::lifetime::Lifetime;
 use crate::api::once;
@@ -141,6 +141,7 @@ async fn whole(
             return Err(Problem::new(ProblemCode::UpstreamError, "the turn ended without an answer").into());
         }
         let hermes = (!ending.completed).then(|| ending.hermes());
+        let content = media::with_images(state, caller, story.session.id, content).await;
         (content, ending.finish_reason, hermes)
     };
     let mut body = completion.whole(&content, finish_reason, &story.turn.usage);

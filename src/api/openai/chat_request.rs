@@ -23,7 +23,8 @@ pub(super) struct ChatRequest {
     messages: Value,
     #[serde(default)]
     pub stream: Flag,
-    /// Comes back in the answer; the configured model answers.
+    /// Comes back in the answer. One of `model_routes` is answered by its model, any
+    /// other by the configured one.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     model: Value,
@@ -76,6 +77,7 @@ impl Chat {
     pub(super) fn ask(&self) -> Ask {
         Ask {
             input: self.dialogue.input.clone(),
+            model: self.model.clone(),
             instructions: self.dialogue.system.clone(),
             metadata: metadata("chat", self.key.as_deref()),
             on_disconnect: self.on_disconnect,

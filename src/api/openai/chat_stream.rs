@@ -228,7 +228,11 @@ impl Encode for ChatStream {
             EventBody::ToolCallStarted(data) => {
                 self.progress(&data.tool_call, true, out);
                 if data.tool_call.execution == Execution::Client {
-                    let told = handed::client_call(frame.event.session_id, &data.tool_call);
+                    let mut told = handed::client_call(frame.event.session_id, &data.tool_call);
+                    // What fits no frame stands whole in the transcript.
+                    if MAX_DELTA_CHARS < data.tool_call.arguments.to_string().len() {
+                        set(&mut told, "arguments", Value::Null);
+                    }
                     self.additional("tool_call", "tool.handed_over", &told, out);
                 }
             }

@@ -4,7 +4,7 @@
 //!
 //! Whoever sees the pieces sees them late by a word, and never half a secret.
 
-use super::{Mode, output_mode, redact};
+use super::{Known, KnownStream, Mode, output_mode, redact};
 
 /// The longest word that is held back whole.
 const LONGEST_WORD: usize = 16 * 1024;
@@ -26,16 +26,19 @@ pub struct Stream {
     line: String,
     /// A key that is too long to be held is left out up to its end.
     skipping: bool,
+    /// The server's own secrets are masked last.
+    known: KnownStream,
 }
 
 impl Stream {
     /// Of the output of a command.
-    pub fn of_output(command: &str) -> Self {
+    pub fn of_output(command: &str, known: &Known) -> Self {
         Self {
             mode: output_mode(command),
             held: String::new(),
             line: String::new(),
             skipping: false,
+            known: known.stream(),
         }
     }
 
@@ -46,15 +49,19 @@ impl Stream {
             return String::new();
         }
         let cut = self.cut();
-        self.emit(cut)
+        let shown = self.emit(cut);
+        self.known.push(&shown)
     }
 
     /// What is left when nothing more comes.
     pub fn finish(mut self) -> String {
-        if self.skipping && !self.skip() {
-            return String::new();
+        let mut shown = String::new();
+        if !self.skipping || self.skip() {
+            let rest = self.emit(self.held.len());
+            shown = self.known.push(&rest);
         }
-        self.emit(self.held.len())
+        shown.push_str(&self.known.finish());
+        shown
     }
 
     /// Leaves a long key out; whether it is over.
@@ -141,7 +148,7 @@ mod tests {
     use super::*;
 
     fn streamed(pieces: &[&str], command: &str) -> String {
-        let mut stream = Stream::of_output(command);
+        let mut stream = Stream::of_output(command, &Known::default());
         let mut all: String = pieces.iter().map(|piece| stream.push(piece)).collect();
         all.push_str(&stream.finish());
         all

@@ -30,6 +30,8 @@ const JOINED: &[(&str, usize)] = &[
     ("fal_", 10),
     ("bb_live_", 10),
     ("pypi-", 10),
+    // Keys of this server.
+    ("hsk_", 30),
     ("gAAAA", 20),
     ("AIza", 30),
     ("xai-", 30),

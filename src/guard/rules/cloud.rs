@@ -135,6 +135,8 @@ pub(super) const RULES: &[Rule] = &[
             "istioctl",
             "borg",
             "restic",
+            "velero",
+            "duplicity",
             "rabbitmqctl",
             "rabbitmqadmin",
             "kafka-topics",
@@ -166,6 +168,11 @@ pub(super) const RULES: &[Rule] = &[
             "flux uninstall",
             "istioctl uninstall --purge",
             "restic forget --prune x",
+            "restic -r /srv/b forget abcd",
+            "restic prune",
+            "borg prune --keep-daily 1 repo",
+            "velero backup delete b --confirm",
+            "duplicity remove-all-but-n-full 1 --force file:///b",
             "rabbitmqctl delete_queue q",
             "kafka-topics.sh --delete --topic t",
             "ansible all -m file -a 'path=/x state=absent'",
@@ -186,6 +193,10 @@ pub(super) const RULES: &[Rule] = &[
             "kind create cluster",
             "restic snapshots",
             "restic forget --keep-last 3 --dry-run",
+            "borg prune --dry-run --keep-daily 7 repo",
+            "borg create repo::x src",
+            "velero backup get",
+            "duplicity collection-status file:///b",
             "kafka-topics.sh --list",
             "rabbitmqctl list_queues",
             "flux get all",
@@ -225,6 +236,7 @@ pub(super) const RULES: &[Rule] = &[
         when: changes_cluster,
         hits: &[
             "kubectl scale deploy x --replicas=0",
+            "kubectl -n prod scale deploy x --replicas=0",
             "kubectl replace --force -f x.yaml",
             "kubectl debug node/x -it --image=alpine",
             "kubectl cordon n",
@@ -338,10 +350,7 @@ fn cloud_deletes(call: &Call, _: &Scene<'_>) -> Option<Span> {
             call.has(&["--delete"])
                 .filter(|_| call.name.starts_with("kafka-topics"))
         })
-        .or_else(|| {
-            call.has(&["--prune"])
-                .filter(|_| call.name == "restic" && verb("forget"))
-        })
+        .or_else(|| backups_lost(call))
         .or_else(|| {
             let moves = recursive && verb("mv") && call.is(&["aws", "gsutil", "mc", "s5cmd"]);
             moves.then_some(call.span)
@@ -354,6 +363,18 @@ fn cloud_deletes(call: &Call, _: &Scene<'_>) -> Option<Span> {
         deletes(text) && (!matches!(text, "rm" | "del" | "remove" | "archive") || recursive || !one_by_one)
     });
     removes.map(|word| word.span).or(mirrors)
+}
+
+/// Backups that are forgotten: whoever needs them has nothing else.
+fn backups_lost(call: &Call) -> Option<Span> {
+    let word = |wanted: fn(&str) -> bool| call.operands().find(|arg| wanted(&arg.text)).map(|arg| arg.span);
+    let lost = match call.name.as_str() {
+        "restic" => word(|word| matches!(word, "forget" | "prune" | "rewrite")),
+        "borg" => word(|word| matches!(word, "prune" | "compact" | "recreate")),
+        "duplicity" => word(|word| word.starts_with("remove-") || word == "cleanup"),
+        _ => None,
+    };
+    lost.filter(|_| call.has(&["--dry-run", "-n"]).is_none())
 }
 
 /// Verbs that end what runs, in tools whose words of that kind mean nothing else.
@@ -425,8 +446,37 @@ fn grants_rights(call: &Call, _: &Scene<'_>) -> Option<Span> {
     }
 }
 
+/// Verbs that change what runs, and those behind which the same words are names.
+const CHANGING: &[&str] = &[
+    "scale",
+    "replace",
+    "cordon",
+    "taint",
+    "debug",
+    "run",
+    "get",
+    "describe",
+    "logs",
+    "exec",
+    "apply",
+    "create",
+    "rollout",
+    "explain",
+    "port-forward",
+    "cp",
+    "label",
+    "annotate",
+    "edit",
+    "patch",
+    "top",
+    "config",
+    "auth",
+    "wait",
+];
+
 fn changes_cluster(call: &Call, _: &Scene<'_>) -> Option<Span> {
-    let verb = call.operands().next()?;
+    // What stands before the verb may be the value of an option.
+    let verb = call.operands().find(|arg| CHANGING.contains(&arg.text.as_str()))?;
     let has = |start: &str| call.args.iter().any(|arg| arg.text.starts_with(start));
     let changes = match verb.text.as_str() {
         "scale" => has("--replicas=0") || call.option_text(&["--replicas"]).is_some_and(|(count, _)| count == "0"),

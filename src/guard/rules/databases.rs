@@ -131,6 +131,9 @@ pub(super) const RULES: &[Rule] = &[
             "mongo",
             "mongosh",
             "valkey-cli",
+            "keydb-cli",
+            "createuser",
+            "curl",
         ],
         when: drops,
         hits: &[
@@ -140,12 +143,24 @@ pub(super) const RULES: &[Rule] = &[
             "mongo --eval 'db.dropDatabase()'",
             "mongosh --eval 'db.users.deleteMany({})'",
             "redis-cli --scan --pattern 'a:*' | xargs redis-cli del",
+            "echo FLUSHALL | redis-cli",
+            "redis-cli <<< 'select 1\nflushdb'",
+            "redis-cli eval \"redis.call('flushall')\" 0",
+            "createuser -s bob",
+            "mysqladmin -u root password x",
+            "curl -X DELETE localhost:9200/_all",
+            "curl -XDELETE 'http://search:9200/logs-*'",
+            "mongosh --eval 'db.users.deleteMany()'",
         ],
         misses: &[
             "redis-cli ping",
             "mysqladmin status",
             "dropdb --help",
             "mongosh --eval 'db.users.find()'",
+            "echo PING | redis-cli",
+            "createuser bob",
+            "curl -X DELETE http://localhost:3000/api/items/3",
+            "curl localhost:9200/_all",
         ],
     },
 ];
@@ -174,6 +189,41 @@ fn family(name: &str) -> &str {
     if name.starts_with("python") { "python" } else { name }
 }
 
+/// Commands of redis that lose everything.
+const EMPTIES: &[&str] = &["flushall", "flushdb", "shutdown"];
+
+/// As lines of the input, or called by a script.
+fn empties_by_text(call: &Call) -> Option<Span> {
+    let script = call.args.iter().find(|arg| {
+        let text = arg.text.to_lowercase();
+        text.contains("redis.call") && EMPTIES.iter().any(|word| text.contains(word))
+    });
+    script.map(|arg| arg.span).or_else(|| {
+        let (text, span) = call.input_text()?;
+        let mut lines = text
+            .lines()
+            .take(4096)
+            .filter_map(|line| line.split_whitespace().next());
+        lines
+            .any(|first| EMPTIES.iter().any(|word| first.eq_ignore_ascii_case(word)))
+            .then_some(span)
+    })
+}
+
+/// A delete of whole indices of a search server.
+fn empties_index(call: &Call) -> Option<Span> {
+    let mut methods = call.option_texts(&["-X", "--request"]);
+    methods.find(|(method, _)| method.eq_ignore_ascii_case("delete"))?;
+    let whole =
+        |path: &str| matches!(path, "_all" | "*") || path.ends_with('*') || !path.is_empty() && !path.contains('/');
+    let indices = |address: &str| {
+        let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+        rest.split_once(":9200/")
+            .is_some_and(|(_, path)| whole(path.split('?').next().unwrap_or_default()))
+    };
+    call.operands().find(|arg| indices(&arg.text)).map(|arg| arg.span)
+}
+
 fn drops(call: &Call, _: &Scene<'_>) -> Option<Span> {
     let word = |words: &[&str]| {
         call.args
@@ -183,11 +233,17 @@ fn drops(call: &Call, _: &Scene<'_>) -> Option<Span> {
     };
     match call.name.as_str() {
         "dropdb" | "dropuser" => call.operands().next().map(|name| name.span),
-        "mysqladmin" => word(&["drop", "shutdown"]),
-        "redis-cli" | "valkey-cli" => word(&["flushall", "flushdb", "shutdown"]).or_else(|| {
-            word(&["del", "unlink"])
-                .filter(|_| call.wrapped_by(&["xargs"]) || call.args.iter().any(|arg| !arg.runs.is_empty()))
-        }),
+        "mysqladmin" => word(&["drop", "shutdown", "password"]),
+        "createuser" => call
+            .has(&["-s", "--superuser", "-r", "--createrole", "--replication"])
+            .or_else(|| call.short('s')),
+        "curl" => empties_index(call),
+        "redis-cli" | "valkey-cli" | "keydb-cli" => word(EMPTIES)
+            .or_else(|| {
+                word(&["del", "unlink"])
+                    .filter(|_| call.wrapped_by(&["xargs"]) || call.args.iter().any(|arg| !arg.runs.is_empty()))
+            })
+            .or_else(|| empties_by_text(call)),
         _ => call
             .args
             .iter()
@@ -198,6 +254,7 @@ fn drops(call: &Call, _: &Scene<'_>) -> Option<Span> {
                     ".drop()",
                     ".drop(",
                     "deleteMany({})",
+                    "deleteMany()",
                     "remove({})",
                     ".dropIndexes(",
                 ]

@@ -65,6 +65,31 @@ pub(super) const RULES: &[Rule] = &[
         misses: &["docker compose up", "docker compose ps", "echo docker compose stop"],
     },
     Rule {
+        id: "compose-remove",
+        key: "docker compose rm (deletes containers)",
+        description: "deletes the containers of a project, and what they keep",
+        weight: MEDIUM,
+        programs: ENGINES,
+        when: |call, _| {
+            let unasked = call.short('f').or(call.short('s')).or(call.short('v')).is_some()
+                || call.has(&["--force", "--stop", "--volumes"]).is_some();
+            compose(call)
+                .filter(|verb| unasked && is_one(verb, &["rm", "remove"]))
+                .map(|verb| verb.span)
+        },
+        hits: &[
+            "docker compose rm -f",
+            "docker-compose -f x.yml rm -sv web",
+            "podman-compose rm --force",
+            "nerdctl compose rm -sf",
+        ],
+        misses: &[
+            "docker compose run --rm web npm test",
+            "docker compose ps",
+            "docker compose rm --help",
+        ],
+    },
+    Rule {
         id: "container-lifecycle",
         key: "docker restart/stop/kill (container lifecycle)",
         description: "stops or restarts containers",

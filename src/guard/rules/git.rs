@@ -94,6 +94,28 @@ pub(super) const RULES: &[Rule] = &[
         misses: &["git push origin main"],
     },
     Rule {
+        id: "git-apply-unsafe",
+        key: "git apply outside the working tree",
+        description: "lets a patch write files outside the working tree",
+        weight: HIGH,
+        programs: &["git"],
+        when: |call, _| {
+            in_subcommand(call, "apply", |args| {
+                long(args, "unsafe-paths", 3)
+                    .filter(|_| !args.iter().any(|arg| matches!(arg.text.as_str(), "--check" | "--stat")))
+            })
+        },
+        hits: &[
+            "git apply --unsafe-paths x.patch",
+            "git -C r apply --directory=/ --unsafe x.patch",
+        ],
+        misses: &[
+            "git apply x.patch",
+            "git apply --directory=vendor x.patch",
+            "git apply --unsafe-paths --check x.patch",
+        ],
+    },
+    Rule {
         id: "git-clean-force",
         key: "git clean with force (deletes untracked files)",
         description: "deletes files that git does not know",

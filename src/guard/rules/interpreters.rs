@@ -22,6 +22,8 @@ const LANGUAGES: &[&str] = &[
     "luajit",
     "osascript",
     "rscript",
+    "r",
+    "littler",
     "julia",
     "tclsh",
     "groovy",

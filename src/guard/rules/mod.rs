@@ -7,6 +7,7 @@
 mod admin;
 mod archives;
 mod cloud;
+mod containers;
 mod credentials;
 mod databases;
 mod delete;
@@ -30,6 +31,7 @@ mod process;
 mod programs;
 mod publish;
 mod removal;
+mod schedules;
 mod sql;
 mod sudo;
 mod system;
@@ -91,7 +93,7 @@ pub(crate) struct Scene<'s> {
 }
 
 /// A policy turns families off by these names; the floor's stays on.
-const FAMILIES: [(&str, &[Rule]); 29] = [
+const FAMILIES: [(&str, &[Rule]); 31] = [
     ("floor", floor::RULES),
     ("sudo", sudo::RULES),
     ("delete", delete::RULES),
@@ -121,6 +123,8 @@ const FAMILIES: [(&str, &[Rule]); 29] = [
     ("archives", archives::RULES),
     ("tunnels", tunnels::RULES),
     ("databases", databases::RULES),
+    ("containers", containers::RULES),
+    ("schedules", schedules::RULES),
 ];
 
 /// The families that can be turned off.

@@ -24,6 +24,28 @@ pub(super) const RULES: &[Rule] = &[
         misses: &["pkill node", "pkill -f nginx", "pkill -TERM x"],
     },
     Rule {
+        id: "multiplexer-kill",
+        key: "kill of every terminal session",
+        description: "ends every session of the terminal multiplexer with what runs in it",
+        weight: MEDIUM,
+        programs: &["tmux", "screen", "zellij", "byobu"],
+        when: |call, _| {
+            let ends = |text: &str| {
+                matches!(
+                    text,
+                    "kill-server" | "kill-all-sessions" | "delete-all-sessions" | "ka" | "da"
+                )
+            };
+            call.args.iter().find(|arg| ends(&arg.text)).map(|arg| arg.span)
+        },
+        hits: &[
+            "tmux kill-server",
+            "tmux -L x kill-server",
+            "zellij kill-all-sessions -y",
+        ],
+        misses: &["tmux kill-session -t old", "tmux ls", "zellij list-sessions"],
+    },
+    Rule {
         id: "killall-signal",
         key: "force kill processes (killall -s KILL)",
         description: "kills processes by name without giving them time to end",

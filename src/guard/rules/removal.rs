@@ -231,6 +231,7 @@ pub(super) const RULES: &[Rule] = &[
         hits: &[
             "virsh undefine vm --remove-all-storage",
             "zfs destroy -r tank/home",
+            "zfs rollback -r tank/data@x",
             "btrfs subvolume delete x",
             "vagrant destroy -f",
             "lxc delete c --force",
@@ -373,6 +374,7 @@ fn destroys_volume(call: &Call, _: &Scene<'_>) -> Option<Span> {
         "--stop",
         "--remove",
         "remove-all",
+        "rollback",
         "system",
         "vm.destroy",
         "datastore.rm",

@@ -124,7 +124,51 @@ pub(super) const RULES: &[Rule] = &[
         hits: &["TRUNCATE TABLE logs", "mysql -e 'truncate logs'"],
         misses: &["truncate -s 0 file", "grep 'truncate text' x.css"],
     },
+    Rule {
+        id: "sql-privileges",
+        key: "SQL change of users or rights",
+        description: "changes who may log into a database and what they may do there",
+        weight: HIGH,
+        programs: RUN,
+        when: |call, _| statement(call, is_privilege),
+        hits: &[
+            "psql -c 'GRANT ALL PRIVILEGES ON ALL TABLES IN SCHEMA public TO bob'",
+            "mysql -e \"GRANT ALL ON *.* TO 'a'@'%'\"",
+            "psql -c 'REVOKE ALL ON DATABASE app FROM app'",
+            "psql -c \"ALTER USER postgres PASSWORD 'x'\"",
+            "psql -c 'CREATE ROLE root SUPERUSER LOGIN'",
+            "mysql -e \"SET PASSWORD FOR root = 'x'\"",
+            "psql -c 'ALTER SYSTEM SET log_statement = none'",
+            "echo 'alter role bob superuser' | psql",
+            "psql -c 'BEGIN; GRANT admin TO bob; COMMIT'",
+            "sqlcmd -Q \"ALTER LOGIN sa WITH PASSWORD='x'\"",
+        ],
+        misses: &[
+            "psql -c \"SELECT has_table_privilege('bob', 'users', 'select')\"",
+            "mysql -e \"SHOW GRANTS FOR 'a'@'%'\"",
+            "psql -c \"COMMENT ON TABLE t IS 'grant access to bob'\"",
+            "psql -c 'ALTER TABLE t ADD COLUMN grant_to text'",
+            "psql -c 'CREATE TABLE users (id int)'",
+            "psql -c 'SET search_path TO app'",
+        ],
+    },
 ];
+
+/// Who may do what, and how the server is set.
+fn is_privilege(words: &[&str]) -> bool {
+    match words {
+        ["grant", rest @ ..] => rest.contains(&"to"),
+        ["revoke", rest @ ..] => rest.contains(&"from"),
+        ["alter" | "create", "or", "replace", what, ..] | ["alter" | "create", what, ..] => {
+            matches!(*what, "user" | "role" | "login" | "group")
+                || matches!(words, ["alter", "default", "privileges", ..] | ["alter", "system", ..])
+                || matches!(words, ["alter", "table" | "database" | "schema", _, "owner", "to", ..])
+        }
+        ["set", "password", ..] | ["set", "global" | "persist", ..] | ["rename", "user", ..] => true,
+        ["reassign", "owned", ..] => true,
+        _ => false,
+    }
+}
 
 fn statement(call: &Call, loses: fn(&[&str]) -> bool) -> Option<Span> {
     let bare = call.is(&["drop", "delete", "truncate"]);

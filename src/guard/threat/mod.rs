@@ -10,8 +10,9 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use regex::{RegexSet, RegexSetBuilder};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
+use utoipa::ToSchema;
 
 use crate::base::text::first_chars;
 use rules::RULES;
@@ -28,15 +29,16 @@ pub enum Scope {
 }
 
 /// What a scan of a text from outside says about it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Risk {
     pub risk: Level,
+    /// Stable names of what was found.
     pub findings: Vec<String>,
     /// Nothing is ever removed; part of the wire form of the original.
     pub redacted: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
     Low,

@@ -27,7 +27,7 @@ const DEPTH: u32 = 96;
 /// long as to follow dozens of words.
 const NESTED: usize = 1_024;
 /// What a function costs besides its commands, which are followed again for calls.
-const FUNCTION: usize = 256;
+const FUNCTION: usize = 1_024;
 /// A long text is read again at few levels only (each level is two deep).
 const DEEP: u32 = 8;
 const LONG_AND_DEEP: usize = 16 * 1024;

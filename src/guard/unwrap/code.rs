@@ -27,6 +27,8 @@ pub(crate) const INTERPRETERS: &[(&str, &[&str])] = &[
     ("luajit", &["-e"]),
     ("osascript", &["-e"]),
     ("rscript", &["-e"]),
+    ("r", &["-e"]),
+    ("littler", &["-e"]),
     ("julia", &["-e", "-E", "--eval"]),
     ("tclsh", &[]),
     ("groovy", &["-e"]),

@@ -264,6 +264,21 @@ fn named(call: &Call, found: &mut Vec<Inner>) {
     };
     match call.name.as_str() {
         "salt" | "salt-call" => found.extend(after("cmd.run").map(|words| Inner::shell(&joined(words)))),
+        // `flatpak run --command=sh app -c CODE`
+        "flatpak" => {
+            let command = call.option_text(&["--command"]);
+            if let (Some((text, arg)), Some(rest)) = (command, after("run")) {
+                let app = rest.iter().position(|word| !word.text.starts_with('-'));
+                let program = Value::literal(text, arg.span);
+                let words = app
+                    .and_then(|at| rest.get(at + 1..))
+                    .unwrap_or_default()
+                    .iter()
+                    .cloned();
+                let words: Vec<Value> = std::iter::once(program).chain(words).collect();
+                found.push(Inner::argv(call, &words));
+            }
+        }
         "heroku" => found.extend(after("run").map(|words| Inner::shell(&joined(words)))),
         "capsh" => {
             if let Some([flag, code, ..]) = after("--").filter(|words| words.len() > 1)

@@ -49,7 +49,7 @@ pub(super) const WRAPPERS: &[Grammar] = &[
     Grammar { names: &["dtach", "abduco"], valued: &["-e", "-r"], operands: 1, ..PLAIN },
     Grammar { names: &["kitty", "foot"], valued: &["-d", "-o", "-c", "-T", "--directory", "--title", "--class", "--config"], ..PLAIN },
     Grammar { names: &["npx", "bunx", "pnpx", "uvx"], valued: &["-p", "-c", "-w", "--package", "--call", "--workspace", "--with", "--python", "--from", "--index-url"], ..PLAIN },
-    Grammar { names: &["lima"], ..PLAIN },
+    Grammar { names: &["lima", "k3s", "microk8s", "rke2", "k0s"], ..PLAIN },
 ];
 
 /// A tool with subcommands behind which a command stands.

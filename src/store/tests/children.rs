@@ -32,6 +32,7 @@ pub(super) fn record(number: u128, lineage: Option<Lineage>) -> NewSession {
         todo: "[]".to_owned(),
         seen_files: String::new(),
         memory_block: None,
+        context_block: None,
         cwd: None,
         node_id: None,
         lineage: lineage.map(Box::new),

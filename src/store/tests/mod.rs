@@ -8,6 +8,7 @@ mod commits;
 mod failures;
 mod heads;
 mod jobs;
+mod made;
 mod once;
 mod opening;
 mod owners;

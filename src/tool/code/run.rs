@@ -15,11 +15,11 @@ use crate::base::Secret;
 use crate::base::random::{NoRandomness, unguessable};
 use crate::config::CodeMode;
 use crate::environment::{Chunk, Command, EnvironmentError, FileError, Finished, Workspace};
-use crate::guard::redact::Stream;
+use crate::guard::redact::{Known, Stream};
 use crate::live::drafts::Item;
 use crate::model::event::OutputStream;
 use crate::tool::decoder::Decoder;
-use crate::tool::{Call, Done};
+use crate::tool::{Call, Done, made};
 
 /// Bytes of the output that the model reads (Hermes, as the next).
 const STDOUT_BYTES: usize = 50_000;
@@ -87,8 +87,11 @@ pub(super) async fn execute(call: &Call) -> Result<Done, Failed> {
     let stop = call.cancel.child_token();
     let whose = (call.call_id, call.nest.clone());
     let errands = Errands::new(line, whose, token, host.code.max_tool_calls, stop.clone());
+    let before = made::look(&workspace).await;
     let ended = accompany(call, &workspace, (command, errands), stop).await?;
-    Ok(report(call, ended))
+    let mut done = report(call, ended);
+    done.writes.artifacts = made::since(&workspace, before).await;
+    Ok(done)
 }
 
 fn command(call: &Call, directory: &Path, token: &Secret) -> Command {
@@ -158,7 +161,8 @@ async fn accompany(
     stop: CancellationToken,
 ) -> Result<Ended, Failed> {
     let (mut stdout, mut stderr) = (Captured::new(STDOUT_BYTES), Captured::new(STDERR_BYTES));
-    let mut shows = [Show::new(OutputStream::Stdout), Show::new(OutputStream::Stderr)];
+    let known = call.host.known();
+    let mut shows = [OutputStream::Stdout, OutputStream::Stderr].map(|stream| Show::new(stream, known));
     let mut timed_out = false;
     let finished = {
         let output = |chunk: Chunk| {
@@ -211,11 +215,11 @@ struct Show {
 }
 
 impl Show {
-    fn new(stream: OutputStream) -> Self {
+    fn new(stream: OutputStream, known: &Known) -> Self {
         Self {
             stream,
             decoder: Decoder::default(),
-            mask: Stream::of_output(""),
+            mask: Stream::of_output("", known),
         }
     }
 

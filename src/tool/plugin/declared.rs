@@ -9,14 +9,17 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use super::manifest::{Action, DeclaredEffect, Handled};
+use super::parts;
 use crate::environment::{Chunk, Command};
 use crate::fetch::Documents;
 use crate::guard::{Finding, Severity, Span};
-use crate::model::artifact::Kept;
+use crate::model::artifact::{Kept, hex};
 use crate::model::call::{Effect, Footprint};
 use crate::model::guardrail;
+use crate::model::message::Part;
 use crate::tool::artifacts::named_file;
 use crate::tool::budget::ResultLimit;
 use crate::tool::{Call, Done, Host, Judged, Place, SpecOf, Tool, error_text};
@@ -68,6 +71,15 @@ enum Answer {
     },
     Json {
         value: Value,
+        #[serde(default)]
+        files: Vec<String>,
+    },
+    /// Words and images.
+    Parts {
+        content: Vec<Part>,
+        /// What the images show, in words.
+        #[serde(default)]
+        text_summary: Option<String>,
         #[serde(default)]
         files: Vec<String>,
     },
@@ -154,6 +166,21 @@ impl Tool for Declared {
         Judged::Ask {
             findings: vec![finding],
         }
+    }
+
+    fn form(&self) -> Option<String> {
+        let form = format!(
+            "{:?}",
+            (
+                &self.plugin,
+                &self.handled,
+                &self.folder,
+                self.effect,
+                self.approval,
+                &self.description
+            )
+        );
+        Some(hex(&Sha256::digest(form.as_bytes())))
     }
 
     fn subject(&self, arguments: &Value) -> String {
@@ -296,6 +323,14 @@ fn answered(tool: &str, raw: &str) -> (Done, Vec<String>) {
             };
             (done, files)
         }
+        Ok(Answer::Parts {
+            content,
+            text_summary,
+            files,
+        }) => match parts::shown(content, text_summary) {
+            Ok(done) => (done, files),
+            Err(error) => (of_contract(tool, &error, "parts"), Vec::new()),
+        },
         Ok(Answer::Error { message, details }) => {
             let mut fields = Map::from_iter([("error".to_owned(), json!(message))]);
             fields.extend(details.into_iter().filter(|(name, _)| name != "error"));
@@ -310,11 +345,15 @@ fn answered(tool: &str, raw: &str) -> (Done, Vec<String>) {
                 Err(_) => "no JSON",
             };
             let error = "the handler answered with an unsupported result type; expected an object with `type` `text`, \
-                `json` or `error`";
-            let told = json!({"error": error, "error_type": "tool_result_contract", "tool": tool, "result_type": kind});
-            (Done::failure(told.to_string()), Vec::new())
+                `json`, `parts` or `error`";
+            (of_contract(tool, error, kind), Vec::new())
         }
     }
+}
+
+fn of_contract(tool: &str, error: &str, kind: &str) -> Done {
+    let told = json!({"error": error, "error_type": "tool_result_contract", "tool": tool, "result_type": kind});
+    Done::failure(told.to_string())
 }
 
 impl Check {
@@ -371,7 +410,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_has_one_of_three_forms() {
+    fn an_answer_has_one_of_four_forms() {
         let result = |raw: &str| {
             let (done, _) = answered("x", raw);
             (done.result, done.failed)

@@ -8,6 +8,7 @@
 
 mod declared;
 mod manifest;
+mod parts;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -339,3 +339,69 @@ async fn clients_see_tools_and_toolsets_with_what_is_missing() {
     );
     assert_eq!(view("hermes-api-server")["tool_count"], 35);
 }
+
+/// Recommends another tool where that one is offered too.
+struct Recommending;
+
+impl Tool for Recommending {
+    fn spec(&self) -> Spec {
+        Spec {
+            name: "go_somewhere",
+            description: "Goes to a page. To read one, look_up is quicker.",
+            ..Named("go_somewhere", "pages").spec()
+        }
+    }
+
+    fn parameters(&self) -> Value {
+        json!({"type": "object", "properties": {"url": {"type": "string"}}, "required": ["url"]})
+    }
+
+    fn worded(&self, offered: &[&str]) -> Option<Wording> {
+        (!offered.contains(&"look_up")).then(|| Wording {
+            description: Some("Goes to a page.".to_owned()),
+            parameters: None,
+        })
+    }
+
+    fn example(&self) -> Value {
+        json!({})
+    }
+
+    fn effect(&self, _: &Value) -> Effect {
+        Effect::Read
+    }
+
+    fn footprint(&self, _: &Value, _: &Place<'_>) -> Footprint {
+        Footprint::Alone
+    }
+
+    fn subject(&self, _: &Value) -> String {
+        String::new()
+    }
+
+    fn run(&self, call: Call) -> BoxFuture<'static, Done> {
+        Named("go_somewhere", "pages").run(call)
+    }
+}
+
+#[test]
+fn a_tool_is_described_by_the_tools_that_are_offered_beside_it() {
+    let described = |others: &[&'static Named]| {
+        let others = others.iter().map(|tool| Entry::built_in(*tool).unwrap());
+        let all: Vec<Arc<Entry>> = others.chain(Entry::built_in(&Recommending)).collect();
+        let definitions = SessionTools::new(all, Vec::new()).definitions().unwrap();
+        let definitions: Value = serde_json::from_str(definitions.get()).unwrap();
+        definitions[0]["function"].clone()
+    };
+    let (alone, beside) = (described(&[]), described(&[&Named("look_up", "pages")]));
+    assert_eq!(
+        (&alone["description"], &beside["description"]),
+        (
+            &json!("Goes to a page."),
+            &json!("Goes to a page. To read one, look_up is quicker.")
+        )
+    );
+    // What nothing is said about stands as it was registered.
+    assert_eq!(alone["parameters"], beside["parameters"]);
+    assert_eq!(alone["parameters"]["required"], json!(["url"]));
+}

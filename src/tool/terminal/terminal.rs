@@ -30,7 +30,7 @@ use crate::tool::decoder::Decoder;
 use crate::tool::processes::StartError;
 use crate::tool::readings;
 use crate::tool::registry::Registered;
-use crate::tool::{Call, Done, Host, Judged, Place, Spec, Tool, ToolWrites};
+use crate::tool::{Call, Done, Host, Judged, Place, Spec, Tool, ToolWrites, made};
 
 inventory::submit!(Registered(&Terminal));
 
@@ -222,8 +222,14 @@ async fn execute(call: &Call) -> Result<Done, Failed> {
             .map_err(Failed::Start);
     }
     let mut collected = Collected::new();
+    let before = match call.is_nested() {
+        true => None,
+        false => made::look(&workspace).await,
+    };
     let finished = start(call, &workspace, &request, &mut collected).await?;
-    Ok(report(call, &workspace, &request, collected.shown(request.command), &finished).await)
+    let mut done = report(call, &workspace, &request, collected.shown(request.command), &finished).await;
+    done.writes.artifacts = made::since(&workspace, before).await;
+    Ok(done)
 }
 
 async fn is_directory(workspace: &Workspace, path: &Path) -> bool {
@@ -281,7 +287,8 @@ async fn stream(
     };
     let (mut stdout, mut stderr) = (Decoder::default(), Decoder::default());
     // Viewers see what the model reads later: without secrets.
-    let mut masks = [Stream::of_output(request.command), Stream::of_output(request.command)];
+    let mask = || Stream::of_output(request.command, call.host.known());
+    let mut masks = [mask(), mask()];
     let show = |stream: OutputStream, text: &str| {
         if !text.is_empty() {
             call.pen.push(Item::Output(call.call_id, stream), text);
@@ -333,6 +340,7 @@ async fn report(call: &Call, workspace: &Workspace, request: &Request<'_>, outpu
         None => None,
     };
     Done {
+        images: Vec::new(),
         result: Value::Object(fields).to_string(),
         failed: end.exit_code != 0 || error.is_some(),
         exit_code: Some(i64::from(end.exit_code)),

@@ -78,6 +78,7 @@ fn session(engine: &Engine, parent: &State, child: &NewChild) -> SessionRecord {
         todo: "[]".to_owned(),
         seen_files: String::new(),
         memory_block: None,
+        context_block: None,
         deleted_at: None,
         lineage: Some(Box::new(child.lineage.clone())),
         ..session.clone()

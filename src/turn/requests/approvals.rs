@@ -28,6 +28,7 @@ impl Engine {
 
     async fn answer(&self, scope: &Scope, id: ApprovalId, answer: AnswerRequest) -> Verdict<Approval> {
         self.scan_edit(scope, id, &answer).await?;
+        self.read_asked(scope, id).await?;
         let engine = self.clone();
         let given = answer.clone();
         let decided = scope.write("decide", move |mut rows| {
@@ -95,6 +96,7 @@ impl Engine {
     pub async fn expire_approval(&self, tenant: TenantId, session: SessionId, id: ApprovalId) -> Verdict<()> {
         let engine = self.clone();
         let scope = self.store().scope(tenant);
+        self.read_asked(&scope, id).await?;
         let expired = scope.write("expire", move |mut rows| {
             Box::pin(async move {
                 let Some(seen) = rows.approval(id).await? else {

@@ -51,6 +51,7 @@ impl Engine {
     async fn answer_batch(&self, scope: &Scope, session: SessionId, batch: BatchRequest) -> Verdict<Vec<BatchOutcome>> {
         for (id, answer) in &batch.answers {
             self.scan_edit(scope, *id, answer).await?;
+            self.read_asked(scope, *id).await?;
         }
         let engine = self.clone();
         let answered = scope.write("decide_batch", move |mut rows| {

@@ -341,7 +341,7 @@ fn prompt(job: &Job, context: &[(String, String)]) -> String {
         let source = format!("job {name}");
         parts.push(format!(
             "What the job {name:?} came to last:\n{}",
-            untrusted::fenced(&source, answer.clone())
+            untrusted::marked(&source, answer.clone())
         ));
     }
     if !task.prompt.is_empty() {

@@ -266,7 +266,7 @@ impl Happened {
         };
         rows.apply(&mut session, &writes, now).await?;
         match self.note {
-            Some(note) if !engine.is_draining() => follow_up(rows, engine, session, record, note).await,
+            Some(note) if !engine.is_draining() => Box::pin(follow_up(rows, engine, session, record, note)).await,
             _ => Ok(None),
         }
     }

@@ -22,7 +22,9 @@ impl Engine {
     async fn take_answer(&self, scope: &Scope, id: QuestionId, text: String, by: String) -> Verdict<Question> {
         let engine = self.clone();
         let seen = scope.read(move |mut rows| Box::pin(async move { rows.question(id).await }));
-        let session = seen.await?.ok_or(EngineError::NotFound("question"))?.session_id;
+        let seen = seen.await?.ok_or(EngineError::NotFound("question"))?;
+        let session = seen.session_id;
+        self.read_open(scope, session, seen.turn_id).await?;
         let answered = scope.write("answer_question", move |mut rows| {
             Box::pin(async move {
                 if let Some(earlier) = earlier(&mut rows).await? {

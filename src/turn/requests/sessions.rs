@@ -92,6 +92,7 @@ impl Engine {
             todo: "[]".to_owned(),
             seen_files: String::new(),
             memory_block: None,
+            context_block: None,
             cwd,
             node_id: None,
             lineage: None,

@@ -214,6 +214,7 @@ impl Engine {
     ) -> Verdict<bool> {
         let engine = self.clone();
         let scope = self.store().scope(tenant);
+        self.read_open(&scope, session, turn).await?;
         let taken = scope.write("takeover", move |mut rows| {
             Box::pin(async move {
                 let Some(record) = kin::lock(&mut rows, session, true).await? else {

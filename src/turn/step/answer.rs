@@ -30,6 +30,8 @@ pub struct AnswerIn {
     pub hooked: Vec<Option<Hooked>>,
     /// Results of the calls before it that were too long beside each other.
     pub artifacts: Vec<(CallId, Kept)>,
+    /// What the prompt said of the project, when it was read for this answer.
+    pub context: Option<String>,
 }
 
 /// A call that has its result already: how it is settled, and the text.
@@ -45,7 +47,12 @@ impl Step<'_> {
             spent,
             hooked,
             artifacts,
+            context,
         } = input;
+        if let Some(context) = context {
+            self.state.session.context_block = Some(context.clone());
+            self.writes.context_block = Some(context);
+        }
         for (call, kept) in artifacts {
             self.keep_artifact(call, kept);
         }
@@ -95,6 +102,7 @@ impl Step<'_> {
         self.state.calls.clear();
         self.state.turn.progress.asks.clear();
         self.state.turn.progress.traces.clear();
+        self.state.turn.progress.forms.clear();
         let mut errors = Vec::new();
         for ((planned, slot), position) in planned.into_iter().zip(slots).zip(first..) {
             let call = self.call(message_id, planned, slot, position, &mut errors);

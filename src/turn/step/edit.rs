@@ -102,7 +102,17 @@ impl Step<'_> {
         let session = &self.state.session;
         let backend = session.environment.backend.as_str();
         let place = self.world.place(session.cwd.as_deref(), backend);
-        digest(tool, arguments, Some(&place.cwd.to_string_lossy()), backend, findings)
+        // Another form of a tool is another tool to whoever allowed it.
+        let form = self.world.tools.get(tool).and_then(|tool| tool.form());
+        let named = form.map(|form| format!("{tool}@{form}"));
+        let cwd = place.cwd.to_string_lossy();
+        digest(
+            named.as_deref().unwrap_or(tool),
+            arguments,
+            Some(&cwd),
+            backend,
+            findings,
+        )
     }
 }
 

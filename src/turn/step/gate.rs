@@ -107,6 +107,10 @@ impl Step<'_> {
                 return self.settle_call(id, CallStatus::Failed, EventType::ToolCallCompleted, text);
             }
         }
+        let tool = self.state.call(id).and_then(|call| self.world.tools.get(&call.name));
+        if let Some(form) = tool.and_then(|tool| tool.form()) {
+            self.state.turn.progress.forms.insert(id, form);
+        }
         self.mark(id, CallStatus::Running);
         self.push_call_event(EventType::ToolCallStarted, id);
     }

@@ -103,6 +103,7 @@ impl Step<'_> {
         for call in self.state.calls.iter().filter(over) {
             self.state.turn.progress.asks.remove(&call.call_id);
             self.state.turn.progress.traces.remove(&call.call_id);
+            self.state.turn.progress.forms.remove(&call.call_id);
         }
     }
 

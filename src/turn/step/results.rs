@@ -4,13 +4,14 @@ use serde_json::json;
 
 use super::Step;
 use super::edit::told;
+use crate::guard::threat::Risk;
 use crate::model::background::BackgroundRecord;
 use crate::model::call::CallStatus;
-use crate::model::event::EventType;
+use crate::model::event::{EventType, OutputRiskData};
 use crate::model::guardrail::{Action, Signature};
 use crate::model::id::CallId;
 use crate::model::job::JobCeiling;
-use crate::model::message::{Part, Role};
+use crate::model::message::{ImageUrl, Part, Role};
 use crate::model::record::{CallRecord, JobWrite, MessageRecord};
 use crate::tool::Done;
 use crate::tool::file_views::{self, FileNews};
@@ -80,6 +81,8 @@ impl Step<'_> {
         self.watch_loop(id, status, &mut done.result);
         let artifacts = std::mem::take(&mut done.writes.artifacts);
         self.settle_call(id, status, kind, done.result);
+        self.show(id, done.images);
+        self.warn_of(id, done.writes.risk.take());
         for kept in artifacts {
             self.keep_artifact(id, kept);
         }
@@ -91,6 +94,31 @@ impl Step<'_> {
             let event = self.event(EventType::TodoUpdated, json!({"todos": todos}));
             self.writes.events.push(event);
             self.state.session.todo = todo;
+        }
+    }
+
+    /// Puts images beside the words of a result. A program reads words only.
+    fn show(&mut self, id: CallId, images: Vec<String>) {
+        let images = images.into_iter().map(|url| Part::ImageUrl {
+            image_url: ImageUrl { url },
+        });
+        let mut messages = self.writes.messages.iter_mut();
+        if let Some(message) = messages.find(|message| message.call_id == Some(id)) {
+            message.content.extend(images);
+        }
+    }
+
+    /// The result says things that the model is not to follow: clients learn it too.
+    fn warn_of(&mut self, id: CallId, risk: Option<Risk>) {
+        if let (Some(found), Some(call)) = (risk, self.state.call(id)) {
+            let tool = call.name.clone();
+            let data = json!(OutputRiskData {
+                tool_call_id: id,
+                tool,
+                found
+            });
+            let event = self.event(EventType::ToolOutputRisk, data);
+            self.writes.events.push(event);
         }
     }
 

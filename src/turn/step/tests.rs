@@ -334,6 +334,7 @@ impl Game {
                 spent: Some(spent),
                 hooked: Vec::new(),
                 artifacts: Vec::new(),
+                context: None,
             });
         })
     }
@@ -446,6 +447,7 @@ fn session(clock: &Clock) -> SessionRecord {
         todo: "[]".to_owned(),
         seen_files: String::new(),
         memory_block: None,
+        context_block: None,
         cwd: None,
         node_id: None,
         lineage: None,

@@ -133,11 +133,12 @@ fn an_observer_that_never_answers_holds_up_neither_turns_nor_the_end_of_the_serv
 }
 
 #[test]
-fn a_call_that_the_client_carried_out_and_a_childs_session_are_told_of_too() {
+fn calls_that_the_client_carried_out_and_sessions_of_children_and_jobs_are_told_of_too() {
     on_both(async |mut place| {
         let desk = Desk::open().await;
         desk.hook(&mut place, HookPoint::PostToolCall);
         desk.hook(&mut place, HookPoint::OnSessionStart);
+        desk.hook(&mut place, HookPoint::OnSessionEnd);
         let web = place.serve().await;
         let client = web.owner().await;
         let tool = json!({"type": "function", "function": {"name": "ring", "description": "Rings.",
@@ -159,6 +160,20 @@ fn a_call_that_the_client_carried_out_and_a_childs_session_are_told_of_too() {
         assert_eq!(begun[0]["session_id"], json!(talk.session));
         assert_ne!(begun[1]["session_id"], json!(talk.session));
         assert_eq!(begun[1]["parent_session_id"], json!(talk.session));
+        // The session of a job's run begins like any other.
+        let body = json!({"prompt": "/say hello", "schedule": "every 2h"});
+        let job = client.post("/v1/jobs", &body).await.expect(201);
+        let trigger = format!("/v1/jobs/{}/trigger", job["id"].as_str().unwrap());
+        client.post(&trigger, &json!({})).await;
+        let runs = crate::jobs::runs(&client, &job, 1).await;
+        let begun = desk.told("on_session_start", 3).await;
+        assert_eq!(begun[2]["session_id"], runs[0]["session_id"]);
+        // Neither the end of a turn nor archiving ends a session; it can go on.
+        client.post(&talk.path("/archive"), &json!({})).await.expect(200);
+        assert_eq!(desk.told("on_session_end", 0).await.len(), 0);
+        client.delete(&talk.path("")).await.expect(204);
+        let ended = desk.told("on_session_end", 1).await;
+        assert_eq!(ended[0]["session_id"], json!(talk.session));
         desk.serving.abort();
         web.stop().await;
     });

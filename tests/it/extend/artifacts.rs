@@ -174,6 +174,61 @@ fn files_that_calls_write_are_listed_with_call_and_hash_and_sent_while_they_are_
     });
 }
 
+#[test]
+fn files_that_commands_and_programs_leave_are_listed_with_their_call() {
+    on_both(async |mut place| {
+        let web = place.serve().await;
+        let client = web.owner().await;
+        let mut talk = Talk::new(&web, &client, &json!({"approvals": {"mode": "off"}})).await;
+        results(
+            &mut talk,
+            &terminal("mkdir out; printf one > out/a.txt; echo ran; exit 3"),
+        )
+        .await;
+        results(
+            &mut talk,
+            &terminal("cat out/a.txt; touch .hidden; mkdir t; for n in $(seq 30); do echo > t/$n; done"),
+        )
+        .await;
+        let code =
+            "from hermes_tools import terminal\nterminal('printf two > b.csv')\nopen('out/a.txt', 'w').write('three')";
+        results(&mut talk, &call("execute_code", &json!({"code": code}))).await;
+        let list = client.get(&talk.path("/artifacts")).await.expect(200);
+        let told: Vec<(&str, &str, &str)> = list["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| {
+                ["tool", "path", "sha256"]
+                    .map(|name| one[name].as_str().unwrap())
+                    .into()
+            })
+            .collect();
+        let (one, two, three) = (sha256("one"), sha256("two"), sha256("three"));
+        assert_eq!(
+            told,
+            [
+                ("execute_code", "out/a.txt", three.as_str()),
+                ("execute_code", "b.csv", &two),
+                ("terminal", "out/a.txt", &one)
+            ]
+        );
+        let messages = client.get(&talk.path("/messages")).await.expect(200);
+        assert_eq!(
+            list["data"][2]["tool_call_id"],
+            messages["data"][1]["tool_calls"][0]["id"]
+        );
+        let content = talk.path(&format!(
+            "/artifacts/{}/content",
+            list["data"][1]["id"].as_str().unwrap()
+        ));
+        let sent = client.request(reqwest::Method::GET, &content).send().await.unwrap();
+        assert_eq!(sent.headers()["content-type"], "text/csv");
+        assert_eq!(sent.text().await.unwrap(), "two");
+        web.stop().await;
+    });
+}
+
 /// Something a call of the session made that is kept whole.
 pub async fn planted(web: &Web, owner: &Client, session: &str, secret: &str) -> String {
     let messages = owner.get(&format!("/v1/sessions/{session}/messages")).await.expect(200);

@@ -1,17 +1,21 @@
 //! Hooks: who may refuse, ask and change; who is told; and what a failure does.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hermes_server::config::{Hook, HookAction, HookPoint};
 use hermes_server::model::approval::Choice;
+use hermes_server::store::Fate;
 use serde_json::{Value, json};
 
 use super::{no_settings, program, results};
 use crate::api_rest::Talk;
+use crate::cases::ended;
 use crate::harness::script::{guarded, mark, terminal};
-use crate::harness::{Place, lines, on_both};
+use crate::harness::{Place, lines, on_both, probe};
 
-pub(super) fn hook(place: &mut Place, point: HookPoint, script: &str) {
+pub fn hook(place: &mut Place, point: HookPoint, script: &str) {
     let name = format!("{}-{}", point.name(), place.config.hooks.len());
     let path = program(&place.directory.join("hooks"), &name, script);
     place.config.hooks.push(Hook {
@@ -24,7 +28,7 @@ pub(super) fn hook(place: &mut Place, point: HookPoint, script: &str) {
 }
 
 /// What an observer noted, once it has noted as much.
-pub(super) async fn noted(path: &std::path::Path, count: usize) -> Vec<Value> {
+pub async fn noted(path: &std::path::Path, count: usize) -> Vec<Value> {
     for _ in 0..400 {
         if count <= lines(path) {
             let text = std::fs::read_to_string(path).unwrap();
@@ -156,5 +160,40 @@ fn observers_are_told_of_calls_sessions_and_approvals_with_their_ids() {
         let all = noted(&notes, 5).await;
         assert_eq!(all[4]["hook_event_name"], "on_session_end");
         web.stop().await;
+    });
+}
+
+#[test]
+fn of_a_call_that_a_crash_interrupted_observers_hear_once_and_from_the_successor() {
+    on_both(async |mut place| {
+        let notes = place.directory.join("notes");
+        let note = format!("cat >> '{0}'; echo >> '{0}'", notes.display());
+        hook(&mut place, HookPoint::PostToolCall, &note);
+        let dead = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&dead);
+        let dies = probe(move |_| match seen.load(Ordering::SeqCst) {
+            true => Fate::FailBefore,
+            false => Fate::Go,
+        });
+        let web = place.serve_probed(dies).await;
+        let mut talk = Talk::new(&web, &web.owner().await, &no_settings()).await;
+        let session = talk.session.clone();
+        results(&mut talk, &mark("whole")).await;
+        let turn = talk.say(&terminal("sleep 300")).await;
+        while talk.events.until("tool_call.started").await.data["turn_id"] != turn.as_str() {}
+        noted(&notes, 1).await;
+        dead.store(true, Ordering::SeqCst);
+        web.crash().await;
+        let web = place.serve().await;
+        let talk = Talk::of(&web, &web.owner().await, &session).await;
+        assert_eq!(
+            ended(&talk, &talk.path(&format!("/turns/{turn}"))).await["status"],
+            "completed"
+        );
+        let all = noted(&notes, 2).await;
+        let told: Vec<(&Value, &Value)> = all.iter().map(|note| (&note["status"], &note["turn_id"])).collect();
+        assert_eq!((told[0].0, told[1]), (&json!("ok"), (&json!("unknown"), &json!(turn))));
+        web.stop().await;
+        assert_eq!(lines(&notes), 2);
     });
 }

@@ -257,3 +257,40 @@ fn pages_of_an_origin_that_is_allowed_may_use_every_surface() {
         web.stop().await;
     });
 }
+
+#[test]
+fn an_image_that_the_model_names_is_in_the_answer_and_the_conversation_goes_on() {
+    on_both(async |mut place| {
+        let web = place.serve().await;
+        let client = web.owner().await;
+        let path = "/v1/chat/completions";
+        let draw =
+            "/tool terminal {\"command\": \"printf abc > pic.png; printf abc > pic.txt; pwd\"}\n/then\n/say drawn";
+        let mut said = vec![json!({"role": "user", "content": draw})];
+        let answer = client.post(path, &json!({"messages": said})).await.expect(200);
+        said.push(answer["choices"][0]["message"].clone());
+        let sessions = client.get("/v1/sessions").await.expect(200);
+        let session = sessions["data"][0]["id"].as_str().unwrap().to_owned();
+        let messages = client
+            .get(&format!("/v1/sessions/{session}/messages"))
+            .await
+            .expect(200);
+        let printed = messages["data"][2]["content"][0]["text"].as_str().unwrap();
+        let printed: Value = serde_json::from_str(printed).unwrap();
+        let here = printed["output"].as_str().unwrap().trim();
+
+        let show = format!("/say See MEDIA:{here}/pic.png and MEDIA:{here}/pic.txt and MEDIA:/etc/hosts.png");
+        said.push(json!({"role": "user", "content": show}));
+        let answer = client.post(path, &json!({"messages": said})).await.expect(200);
+        let shown = answer["choices"][0]["message"]["content"].as_str().unwrap();
+        let expected =
+            format!("See ![pic.png](data:image/png;base64,YWJj) and MEDIA:{here}/pic.txt and MEDIA:/etc/hosts.png");
+        assert_eq!(shown, expected);
+        said.push(answer["choices"][0]["message"].clone());
+        said.push(json!({"role": "user", "content": "/say on"}));
+        client.post(path, &json!({"messages": said})).await.expect(200);
+        let sessions = client.get("/v1/sessions").await.expect(200);
+        assert_eq!(sessions["data"].as_array().unwrap().len(), 1, "it is one conversation");
+        web.stop().await;
+    });
+}

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::harness::client::Client;
 use crate::harness::http::Answer;
+use crate::harness::model_server::{ModelServer, Reply};
 use crate::harness::on_both;
 use crate::harness::script::mark;
 
@@ -187,6 +188,65 @@ fn fc_092_names_that_are_none_reach_nothing_on_any_surface() {
             let chat = json!({"message": "/say x"});
             let path = format!("/api/sessions/{}/chat", name.replace(' ', "%20"));
             client.post(&path, &chat).await.expect(200);
+        }
+        web.stop().await;
+    });
+}
+
+#[test]
+fn a_name_of_model_routes_is_answered_by_its_model_on_every_surface() {
+    on_both(async |mut place| {
+        let replies: Vec<Reply> = (0..9).map(|_| Reply::say("hi")).collect();
+        let model = ModelServer::start(replies).await;
+        place.config.openai.base_url = Some(model.base_url.clone());
+        place.config.model = Some("usual".to_owned());
+        place.config.model_routes = [("fast".to_owned(), "small".to_owned())].into();
+        let web = place.serve().await;
+        let client = web.owner().await;
+        let listed = client.get("/v1/models").await.expect(200);
+        let shown: Vec<Value> = listed["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| json!([one["id"], one["root"], one["parent"]]))
+            .collect();
+        assert_eq!(
+            shown,
+            [json!(["usual", "usual", null]), json!(["fast", "small", "usual"])]
+        );
+        assert_eq!(client.get("/v1/models/fast").await.expect(200)["root"], "small");
+        let session = client.post("/v1/sessions", &json!({"model": "fast"})).await.expect(201);
+        let turns = format!("/v1/sessions/{}/turns?wait=20", session["id"].as_str().unwrap());
+        let messages = json!([{"role": "user", "content": "go"}]);
+        for (path, body, answers) in [
+            (
+                "/v1/chat/completions",
+                json!({"messages": messages, "model": "fast"}),
+                "small",
+            ),
+            (
+                "/v1/chat/completions",
+                json!({"messages": messages, "model": "gpt-4o"}),
+                "usual",
+            ),
+            ("/v1/responses", json!({"input": "go", "model": "fast"}), "small"),
+            ("/v1/responses", json!({"input": "go", "model": "gpt-4o"}), "usual"),
+            ("/v1/runs", json!({"input": "go", "model": "fast"}), "small"),
+            ("/v1/runs", json!({"input": "go", "model": 5}), "usual"),
+            (turns.as_str(), json!({"input": "go"}), "small"),
+        ] {
+            let before = model.asked().len();
+            let answer = client.post(path, &body).await;
+            assert!(answer.status < 300, "{path}: {}", answer.body);
+            idle(&client).await;
+            let asked = model.asked();
+            assert_eq!(asked[before]["model"], answers, "{path} {body}");
+            // What was asked for comes back, whoever answers.
+            let echoed = &answer.body["model"];
+            assert!(
+                path.contains("runs") || path.contains("turns") || *echoed == body["model"],
+                "{path}: {echoed}"
+            );
         }
         web.stop().await;
     });

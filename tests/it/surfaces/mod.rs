@@ -16,5 +16,6 @@ mod rows;
 mod runs;
 mod same;
 mod sessions;
+mod strict;
 mod ui;
 mod wire;

@@ -35,7 +35,7 @@ impl Frame {
 pub struct Stream {
     pub headers: reqwest::header::HeaderMap,
     chunks: std::pin::Pin<Box<dyn futures::Stream<Item = reqwest::Result<bytes::Bytes>> + Send>>,
-    text: String,
+    bytes: Vec<u8>,
 }
 
 impl Stream {
@@ -50,20 +50,19 @@ impl Stream {
         Self {
             headers: response.headers().clone(),
             chunks: Box::pin(response.bytes_stream()),
-            text: String::new(),
+            bytes: Vec::new(),
         }
     }
 
     pub async fn next(&mut self) -> Option<Frame> {
         loop {
-            if let Some((frame, rest)) = self.text.split_once("\n\n") {
-                let frame = parsed(frame);
-                self.text = rest.to_owned();
-                return Some(frame);
+            if let Some(end) = self.bytes.windows(2).position(|pair| pair == b"\n\n") {
+                let frame: Vec<u8> = self.bytes.drain(..end + 2).collect();
+                return Some(parsed(std::str::from_utf8(&frame).unwrap().trim_end_matches('\n')));
             }
             let next = tokio::time::timeout(PATIENCE, self.chunks.next()).await;
             let chunk = next.expect("a frame in time")?;
-            self.text.push_str(std::str::from_utf8(&chunk.ok()?).unwrap());
+            self.bytes.extend_from_slice(&chunk.ok()?);
         }
     }
 

@@ -55,7 +55,8 @@ pub(super) struct ResponseRequest {
     /// Answered at once; read or streamed later by its id.
     #[serde(default)]
     pub background: Flag,
-    /// Comes back in the response; the configured model answers.
+    /// Comes back in the response. One of `model_routes` is answered by its model,
+    /// any other by the configured one.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     model: Value,
@@ -181,6 +182,7 @@ impl Wanted {
         };
         Ask {
             input,
+            model: self.asked.get("model").and_then(Value::as_str).map(str::to_owned),
             instructions: self.said.system.clone().or(carried),
             metadata,
             on_disconnect: self.on_disconnect,
