@@ -16,8 +16,12 @@ fn tool(name: &str, arguments: &Value) -> String {
     format!("/tool {name} {arguments}")
 }
 
+/// Megabytes of output are masked byte by byte, which takes its time in a build
+/// that is not optimised, on a machine with other work.
+const LONG: Duration = Duration::from_secs(60);
+
 async fn results(server: &Server, session: SessionId, turn: TurnId) -> Vec<String> {
-    server.frames(session, turn).await;
+    server.frames_within(LONG, session, turn).await;
     let messages = server.messages(session).await;
     let of_tools = messages
         .iter()

@@ -215,6 +215,11 @@ impl Server {
 
     /// All frames of a turn to its end.
     pub async fn frames(&self, session: SessionId, turn: TurnId) -> Vec<Frame> {
+        self.frames_within(PATIENCE, session, turn).await
+    }
+
+    /// The same for a turn that has much to do.
+    pub async fn frames_within(&self, patience: Duration, session: SessionId, turn: TurnId) -> Vec<Frame> {
         let mut follower = self.follow(session, Some(turn), Cursor::default());
         let mut frames = Vec::new();
         let all = async {
@@ -222,7 +227,7 @@ impl Server {
                 frames.push(frame.unwrap());
             }
         };
-        if tokio::time::timeout(PATIENCE, all).await.is_err() {
+        if tokio::time::timeout(patience, all).await.is_err() {
             panic!("the turn does not end; so far: {}", names(&frames).join(" "));
         }
         frames
