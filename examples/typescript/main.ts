@@ -94,6 +94,7 @@ async function handle(event: Event): Promise<boolean> {
     case "reasoning.completed":
     case "tool_call.proposed":
     case "tool_call.output_delta":
+    case "tool.output_risk":
     case "question.asked":
     case "question.answered":
     case "question.expired":

@@ -40,6 +40,9 @@ impl Where {
 impl Engine {
     /// Reads the long calls of an answer, as hooks left them.
     pub(super) async fn read_ahead(&self, answer: &Answer, hooked: &[Option<Hooked>], session: &SessionRecord) {
+        if answer.calls.is_empty() {
+            self.read_above(session).await;
+        }
         let replaced = |place: usize| hooked.get(place)?.as_ref()?.before.arguments.clone();
         for (place, call) in answer.calls.iter().enumerate() {
             let arguments = match replaced(place) {
@@ -51,6 +54,27 @@ impl Engine {
                 },
             };
             self.read_if_long(&call.name, &Value::Object(arguments), session).await;
+        }
+    }
+
+    /// Reads what stands open in the turn that waits for this child: the child's end
+    /// lets it go on.
+    async fn read_above(&self, session: &SessionRecord) {
+        let Some(parent) = session.lineage.as_ref().and_then(|lineage| lineage.parent()) else {
+            return;
+        };
+        let scope = self.store().scope(session.tenant_id);
+        if let Err(error) = self.read_open(&scope, parent.session_id, parent.turn_id).await {
+            tracing::warn!(session = %parent.session_id, %error, "what a child's end sets going could not be read ahead");
+        }
+    }
+
+    /// Reads what is open in the turn that a session is in.
+    pub(super) async fn read_active(&self, scope: &Scope, session: SessionId) -> Result<(), StoreError> {
+        let read = scope.read(move |mut rows| Box::pin(async move { rows.session_record_even_deleted(session).await }));
+        match read.await?.and_then(|session| session.active_turn_id) {
+            Some(turn) => self.read_open(scope, session, turn).await,
+            None => Ok(()),
         }
     }
 

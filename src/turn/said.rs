@@ -29,6 +29,9 @@ impl<'p> Said<'p> {
     pub(super) fn take(&mut self, delta: Delta) {
         match delta {
             Delta::Text(text) => {
+                // What was thought before an answer is not shown behind its beginning.
+                let thought = self.reasoning.finish();
+                self.show(Item::Reasoning(self.message), &thought);
                 let shown = self.text.push(&text);
                 self.show(Item::Message(self.message), &shown);
             }

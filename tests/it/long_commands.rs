@@ -7,10 +7,12 @@ use std::time::Duration;
 use hermes_server::model::approval::Choice;
 use hermes_server::model::event::{Event, EventBody};
 use hermes_server::model::id::SessionId;
+use hermes_server::turn::requests::CreateSession;
+use hermes_server::turn::step::ClientResult;
 use serde_json::json;
 
 use crate::harness::script::answer;
-use crate::harness::{Place, Server, on_both};
+use crate::harness::{Place, Server, new_session, on_both};
 
 /// A command that is asked about, far longer than what is judged at once.
 fn long() -> String {
@@ -101,6 +103,39 @@ fn what_was_asked_before_a_restart_is_read_before_it_is_decided() {
             .await
             .unwrap();
         assert!(readings.were_read(approval.id) && readings.count() == 1);
+        server.stop().await;
+    });
+}
+
+/// So is what stands beside a call whose result the client brings, here one that is
+/// refused.
+#[test]
+fn what_stands_beside_a_clients_call_is_read_before_its_result_is_taken() {
+    on_both(async |place| {
+        let server = place.start().await;
+        let tool = json!({"type": "function", "function": {"name": "look_up"}});
+        let new = CreateSession {
+            tools: vec![serde_json::from_value(tool).unwrap()],
+            ..new_session()
+        };
+        let made = server.engine.create_session(&server.scope, new).await;
+        let session = made.unwrap().id;
+        server.turn(session, &format!("/tool look_up {{}}\n{}", long())).await;
+        server
+            .wait_for(session, |body| matches!(body, EventBody::TurnWaiting(_)))
+            .await;
+        server.crash().await;
+        let server = place.start().await;
+        let readings = server.engine.host().readings();
+        assert_eq!(readings.count(), 0);
+        let result = ClientResult {
+            call_id: format!("call_{}", "0".repeat(26)).parse().unwrap(),
+            output: "found".to_owned(),
+            is_error: false,
+        };
+        let given = server.engine.tool_results(&server.scope, session, vec![result]);
+        assert!(given.await.is_err());
+        assert_eq!(readings.count(), 1);
         server.stop().await;
     });
 }

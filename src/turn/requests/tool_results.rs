@@ -35,6 +35,7 @@ impl Engine {
         session: SessionId,
         results: Vec<ClientResult>,
     ) -> Verdict<Vec<ToolCall>> {
+        self.read_active(scope, session).await?;
         let engine = self.clone();
         let taken = scope.write("tool_results", move |mut rows| {
             Box::pin(async move {
