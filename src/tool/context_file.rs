@@ -59,7 +59,8 @@ async fn shown(workspace: &Workspace, name: &str) -> Option<String> {
             return None;
         }
     };
-    let text = String::from_utf8_lossy(&bytes);
+    // What the store cannot hold has the form here that it has at the border.
+    let text = String::from_utf8_lossy(&bytes).replace('\0', "\u{FFFD}");
     let text = text.trim();
     if text.is_empty() {
         return None;
@@ -122,6 +123,12 @@ mod tests {
         assert!(both.contains("`AGENTS.md`") && both.ends_with("use blanks"), "{both}");
         let empty = with(&[(".hermes.md", " \n"), (".cursorrules", "short lines")]).await;
         assert!(empty.ends_with("short lines"), "{empty}");
+    }
+
+    #[tokio::test]
+    async fn what_no_store_can_hold_is_replaced() {
+        let told = with(&[("AGENTS.md", "a\0b")]).await;
+        assert!(told.ends_with("a\u{FFFD}b"), "{told:?}");
     }
 
     #[tokio::test]
