@@ -6,6 +6,7 @@
 pub mod arguments;
 pub mod artifacts;
 pub mod budget;
+pub mod checkpoints;
 mod clarify;
 mod code;
 pub mod coerce;

@@ -22,6 +22,8 @@ use super::{consult, hooked};
 use crate::base::Timestamp;
 use crate::model::call::CallStatus;
 use crate::model::id::CallId;
+use crate::model::record::CallRecord;
+use crate::tool::checkpoints::{self, Moment};
 use crate::tool::dispatch::{self, Reader};
 use crate::tool::registry::Entry;
 use crate::tool::session_tools::SessionTools;
@@ -202,7 +204,11 @@ impl InFlight {
                 false => Reader::Model(engine.budget()),
             };
             let running = dispatch::run(tool.clone(), call, reader, after);
-            let task = self.tasks.spawn(async move { (id, running.await) });
+            let ahead = checkpoints::ahead(engine.host().clone(), engine.clock().clone(), moment(owned, record));
+            let task = self.tasks.spawn(async move {
+                let _held = ahead.await;
+                (id, running.await)
+            });
             self.by_task.insert(task.id(), id);
         }
         let calls = owned.state.calls.iter();
@@ -291,6 +297,20 @@ fn as_judged<'a>(tools: &'a SessionTools, form: Option<&String>, name: &str) -> 
         false => Err("was replaced just before the call would have started"),
     });
     tool.map_err(|why| error_text::envelope(&format!("the tool `{name}` {why}: the call was not run")))
+}
+
+/// What a checkpoint is told of a call.
+fn moment(owned: &Owned, call: &CallRecord) -> Moment {
+    Moment {
+        tenant: owned.tenant,
+        home: owned.state.session.home(),
+        session: owned.state.session.session_id,
+        turn: call.turn_id,
+        answer: call.message_id,
+        call: call.call_id,
+        tool: call.name.clone(),
+        is_due: checkpoints::is_due(&call.name, call.effective_arguments()),
+    }
 }
 
 fn overdue() -> Done {

@@ -3,6 +3,7 @@
 
 mod addresses;
 pub mod artifacts;
+pub mod checkpoints;
 mod handlers;
 pub mod hooks;
 mod nested;
