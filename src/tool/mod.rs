@@ -299,6 +299,8 @@ pub struct ToolWrites {
     pub risk: Option<crate::guard::threat::Risk>,
     /// What the call saw or changed of files.
     pub files: Vec<file_views::FileNews>,
+    /// What those who stand around calls did to it.
+    pub trace: Vec<crate::model::trace::Trace>,
     /// Processes that it started.
     pub processes: Vec<crate::model::background::BackgroundRecord>,
 }

@@ -52,6 +52,10 @@ impl Step<'_> {
         }
         // Something was stored: a takeover after this begins its count anew.
         self.state.turn.progress.recoveries = 0;
+        if !done.writes.trace.is_empty() {
+            let traces = &mut self.state.turn.progress.traces;
+            traces.entry(id).or_default().append(&mut done.writes.trace);
+        }
         if let Some(cwd) = done.writes.cwd {
             self.state.session.cwd = Some(cwd);
         }
