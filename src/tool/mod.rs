@@ -12,6 +12,7 @@ mod code;
 pub mod coerce;
 pub mod command_line;
 pub mod context_file;
+pub mod context_hints;
 mod cronjob;
 mod decoder;
 mod delegation;
@@ -297,6 +298,8 @@ pub struct ToolWrites {
     pub artifacts: Vec<Kept>,
     /// What a scan says of a result that strangers wrote, where it says anything.
     pub risk: Option<crate::guard::threat::Risk>,
+    /// What the directories that it touched say of themselves.
+    pub hints: Vec<context_hints::Hint>,
     /// What the call saw or changed of files.
     pub files: Vec<file_views::FileNews>,
     /// What those who stand around calls did to it.

@@ -2,6 +2,7 @@
 //! tried through the routes on both databases.
 
 mod addresses;
+mod around;
 pub mod artifacts;
 pub mod checkpoints;
 mod handlers;
