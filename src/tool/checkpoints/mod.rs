@@ -297,7 +297,7 @@ pub async fn restore(
     let most = checkpoints.settings.max_snapshots;
     blocking(move || shelf.prune(most)).await?;
     drop((alone, still));
-    Ok(told(id, undo.id, done))
+    Ok(told(id, undo.id, &done))
 }
 
 /// It may have gone since it was listed.
@@ -308,7 +308,7 @@ fn absent(error: io::Error) -> RestoreError {
     }
 }
 
-fn told(id: CheckpointId, undo: CheckpointId, done: PutBack) -> Restored {
+fn told(id: CheckpointId, undo: CheckpointId, done: &PutBack) -> Restored {
     let not_restored = done.left.iter().take(MOST_TOLD).map(|(path, reason)| NotRestored {
         path: path.to_string_lossy().replace('\0', "\u{FFFD}"),
         reason: reason.clone(),

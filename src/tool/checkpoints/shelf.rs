@@ -81,7 +81,7 @@ impl Shelf {
     /// All of them, newest first. One that cannot be read is none.
     pub(super) fn heads(&self) -> io::Result<Vec<Checkpoint>> {
         let mut heads: Vec<Checkpoint> = self.ids(HEAD)?.into_iter().filter_map(|id| self.head(id)).collect();
-        heads.sort_by(|one, other| other.id.cmp(&one.id));
+        heads.sort_by_key(|head| std::cmp::Reverse(head.id));
         Ok(heads)
     }
 

@@ -36,7 +36,7 @@ impl Engine {
         found.await??;
         let place = (scope.tenant(), session);
         let restored = checkpoints::restore(self.host(), self.clock(), place, id).await;
-        let restored = restored.map_err(refused)?;
+        let restored = restored.map_err(|error| refused(&error))?;
         let (engine, told) = (self.clone(), restored.clone());
         let stored = scope.write("checkpoint_restored", move |mut rows| {
             Box::pin(async move { tell(&mut rows, &engine, session, (told, user)).await })
@@ -99,7 +99,7 @@ async fn tell(
     rows.apply(&mut session, &writes, engine.clock().now()).await?;
     let content = vec![Part::text(notice(&restored))];
     let made = match session.active_turn_id {
-        Some(active) => to_active(rows, engine, session, (active, user, content)).await?,
+        Some(active) => Box::pin(to_active(rows, engine, session, (active, user, content))).await?,
         None => {
             let said = OutsideMessage {
                 role: Role::User,
@@ -107,7 +107,7 @@ async fn tell(
                 external_id: None,
                 created_at: None,
             };
-            append(rows, engine, session, &user, vec![said]).await?;
+            Box::pin(append(rows, engine, session, &user, vec![said])).await?;
             Ok(None)
         }
     };
@@ -145,8 +145,8 @@ fn notice(restored: &Restored) -> String {
     )
 }
 
-fn refused(error: RestoreError) -> EngineError {
-    let code = match &error {
+fn refused(error: &RestoreError) -> EngineError {
+    let code = match error {
         RestoreError::NotFound => return EngineError::NotFound("checkpoint"),
         RestoreError::Busy => ProblemCode::SessionBusy,
         RestoreError::Nothing { .. } | RestoreError::NoWayBack { .. } => ProblemCode::CheckpointNotRestorable,
