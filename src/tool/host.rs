@@ -26,6 +26,7 @@ use crate::guard::{Backend, Finding, Judgement, Setting};
 use crate::model::id::{SessionId, TenantId};
 use crate::model::skill::SkillOrigin;
 use crate::tool::checkpoints::Checkpoints;
+use crate::tool::file::writers::Writers;
 use crate::tool::processes::Processes;
 use crate::tool::readings::Readings;
 use crate::tool::skill::index::Index;
@@ -95,6 +96,7 @@ pub struct PluginShelf {
 pub struct Host {
     environment: Environment,
     processes: Processes,
+    writers: Writers,
     data_dir: PathBuf,
     /// Directories beside the workspace that tools may enter.
     further: Vec<PathBuf>,
@@ -149,6 +151,7 @@ impl Host {
         Ok(Self {
             environment: Environment::Local(local.await),
             processes: Processes::default(),
+            writers: Writers::default(),
             checkpoints: Checkpoints::new(settings.checkpoints.clone(), &data_dir),
             data_dir,
             further: writable.into_iter().chain(readable).collect(),
@@ -180,6 +183,11 @@ impl Host {
     /// What runs in the background.
     pub fn processes(&self) -> &Processes {
         &self.processes
+    }
+
+    /// Files that calls are writing.
+    pub(in crate::tool) fn writers(&self) -> &Writers {
+        &self.writers
     }
 
     /// The backend as the guard names it.

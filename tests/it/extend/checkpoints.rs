@@ -81,11 +81,8 @@ fn what_a_command_removed_is_put_back_and_that_can_be_undone() {
         let before = &all[0];
         assert_eq!((&before["state"], &before["files"]), (&json!("complete"), &json!(2)));
         let messages = client.get(&talk.path("/messages?limit=200")).await.expect(200);
-        let calls = messages["data"].as_array().unwrap().iter();
-        let last = calls
-            .filter(|message| message["tool_calls"][0].is_object())
-            .next_back()
-            .unwrap();
+        let mut calls = messages["data"].as_array().unwrap().iter();
+        let last = calls.rfind(|message| message["tool_calls"][0].is_object()).unwrap();
         assert_eq!(before["tool_call_id"], last["tool_calls"][0]["id"]);
         assert_eq!(before["turn_id"], last["turn_id"]);
 
