@@ -36,6 +36,10 @@ pub enum StoreError {
     /// written.
     #[error("the same request is still being carried out")]
     InFlight,
+    /// A write cannot share its transaction with others, or the one that it shared
+    /// was undone. Never leaves the store: the write is made anew, alone.
+    #[error("the write is to be made alone")]
+    Alone,
     /// A unique constraint or index refused the row; the text is the driver's
     /// name for it (Postgres: the constraint, SQLite: `table.column, …`).
     #[error("`{0}` is already taken")]

@@ -39,6 +39,8 @@ mod overview;
 pub mod pending;
 mod policies;
 mod postgres;
+mod postgres_group;
+mod postgres_lanes;
 mod postgres_link;
 mod postgres_pool;
 mod postgres_text;
@@ -80,7 +82,9 @@ use std::sync::atomic::Ordering;
 use futures::future::BoxFuture;
 
 use crate::base::{Clock, Secret};
-use crate::model::id::TenantId;
+use crate::model::id::{SessionId, TenantId};
+
+use postgres_group::Member;
 
 pub use admission::Executing;
 pub use audit_export::AuditExport;
@@ -225,6 +229,27 @@ impl Store {
         match &self.0.backend {
             Backend::Sqlite(database) => database.submit(job).await?,
             Backend::Postgres(database) => database.submit(wall, job)?,
+        }
+        answer.wait().await
+    }
+
+    /// As [`Store::write`], in a transaction that may be shared with writes of other
+    /// sessions. [`StoreError::Alone`]: nothing was done, and it has to be made anew.
+    async fn write_grouped<T, F>(
+        &self,
+        (tenant, session): (TenantId, SessionId),
+        label: &'static str,
+        work: F,
+    ) -> Result<T, StoreError>
+    where
+        F: for<'c> FnOnce(&'c mut Conn) -> BoxFuture<'c, Result<T, StoreError>> + Send + 'static,
+        T: Send + 'static,
+    {
+        let (job, answer) = job::Job::new(label, work);
+        match &self.0.backend {
+            // There all writes that wait share a transaction.
+            Backend::Sqlite(database) => database.submit(job).await?,
+            Backend::Postgres(database) => database.submit_grouped(Member { tenant, session, job })?,
         }
         answer.wait().await
     }

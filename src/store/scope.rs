@@ -8,7 +8,7 @@ use super::once::Once;
 use super::{Conn, Store, StoreError, Wall};
 use crate::base::Clock;
 use crate::model::audit::Actor;
-use crate::model::id::{KeyId, TenantId};
+use crate::model::id::{KeyId, SessionId, TenantId};
 use crate::model::precondition::Precondition;
 
 /// A tenant's part of the store; cheap to clone.
@@ -124,6 +124,29 @@ impl Scope {
         self.store
             .write(Wall::Tenant(self.tenant), label, move |conn| work(open(conn)))
             .await
+    }
+
+    /// As [`Scope::write`], for work of one session that reads first and then
+    /// writes: on Postgres it may share its transaction with that of other sessions.
+    /// Where it cannot, or one of the others spoils it, `make` makes it anew and it
+    /// is done alone.
+    pub async fn write_grouped<T, F>(
+        &self,
+        session: SessionId,
+        label: &'static str,
+        make: impl Fn() -> F,
+    ) -> Result<T, StoreError>
+    where
+        F: for<'c> FnOnce(Rows<'c>) -> BoxFuture<'c, Result<T, StoreError>> + Send + 'static,
+        T: Send + 'static,
+    {
+        let (open, work) = (self.opened(), make());
+        let whose = (self.tenant, session);
+        let grouped = self.store.write_grouped(whose, label, move |conn| work(open(conn)));
+        match grouped.await {
+            Err(StoreError::Alone) => self.write(label, make()).await,
+            done => done,
+        }
     }
 
     /// Makes the rows of this scope out of a transaction.

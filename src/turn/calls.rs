@@ -10,9 +10,10 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::change::Change;
 use super::engine::Engine;
 use super::nested::Programs;
-use super::owner::{Change, Gone, Owned, cancel_outcome};
+use super::owner::{Gone, Owned, cancel_outcome};
 use super::run::{KILL_PATIENCE, TOGETHER, ending, timed_out};
 use super::scripted;
 use super::state::State;

@@ -8,6 +8,7 @@
 pub mod admission;
 mod budgets;
 mod calls;
+mod change;
 mod commit;
 mod consult;
 mod context;

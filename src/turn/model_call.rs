@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use futures::StreamExt;
 
+use super::change::Change;
 use super::engine::Engine;
 use super::next::Outcome;
-use super::owner::{Change, Gone, Owned, cancel_outcome, store_unavailable};
+use super::owner::{Gone, Owned, cancel_outcome, store_unavailable};
 use super::run::{ending, timed_out};
 use super::said::{self, Said};
 use super::scripted;
