@@ -100,10 +100,11 @@ impl Database {
         if let Some(first) = self.lanes.enter(member) {
             let database = Arc::clone(self);
             self.tasks.spawn(async move {
+                let lane = first.session;
                 let mut members = vec![first];
                 while !members.is_empty() {
                     database.run_group(members).await;
-                    members = database.lanes.next();
+                    members = database.lanes.next(lane);
                 }
             });
         }

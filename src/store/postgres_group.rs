@@ -22,10 +22,10 @@ use super::job::{Attempt, Hooks, Job, LIMIT, Settle};
 use super::postgres_link::{Answer, Transaction};
 use super::postgres_pool::Pool;
 use super::postgres_text::Values;
-use super::{Arg, Conn, StoreError};
+use super::{Arg, Conn, StoreError, usage};
 
 /// Whoever holds a lock for longer is waited for by the one who needs it alone,
-/// and not by everybody beside it. Two groups that wait for each other end so too.
+/// and not by everybody beside it.
 const OPENING: &str = "begin;set local lock_timeout='100ms';";
 
 /// A write, and the session that it is about.
@@ -38,6 +38,7 @@ pub(super) struct Member {
 /// A write's place in its group.
 #[derive(Debug)]
 pub(super) struct Seat {
+    place: usize,
     tenant: TenantId,
     session: String,
     asks: mpsc::Sender<Ask>,
@@ -50,6 +51,7 @@ type Written = (Cow<'static, str>, Values);
 /// A read of one member that waits for its answer.
 #[derive(Debug)]
 struct Ask {
+    place: usize,
     tenant: TenantId,
     sql: String,
     values: Values,
@@ -58,6 +60,7 @@ struct Ask {
 
 /// A member whose work is over.
 struct Worked {
+    place: usize,
     tenant: TenantId,
     attempt: Attempt,
     rings: Rings,
@@ -76,6 +79,7 @@ impl Seat {
         }
         let (answer, told) = oneshot::channel();
         let ask = Ask {
+            place: self.place,
             tenant: self.tenant,
             sql: sql.to_owned(),
             values: Values::of(args)?,
@@ -104,7 +108,9 @@ fn may_share(sql: &str, args: &[Arg<'_>], session: &str) -> bool {
 }
 
 /// Carries a group out and tells every member what came of its write.
-pub(super) async fn carry_out(pool: &Arc<Pool>, hooks: &Hooks, members: Vec<Member>) {
+pub(super) async fn carry_out(pool: &Arc<Pool>, hooks: &Hooks, mut members: Vec<Member>) {
+    // Groups of several processes take their locks in the same order.
+    members.sort_by_key(|member| (usage::part(member.session), member.tenant, member.session));
     let transaction = Transaction::new(pool, OPENING.to_owned(), Arc::clone(&hooks.trips)).await;
     let mut transaction = match transaction {
         Ok(transaction) => transaction,
@@ -141,7 +147,8 @@ async fn worked(transaction: &mut Transaction, hooks: &Hooks, members: Vec<Membe
     let (asks, mut asked) = mpsc::channel(count);
     let mut working: FuturesUnordered<_> = members
         .into_iter()
-        .map(|member| work(member, asks.clone(), hooks))
+        .enumerate()
+        .map(|(place, member)| work(place, member, asks.clone(), hooks))
         .collect();
     drop(asks);
     let (mut waiting, mut worked) = (Vec::<Ask>::new(), Vec::with_capacity(count));
@@ -163,11 +170,13 @@ async fn worked(transaction: &mut Transaction, hooks: &Hooks, members: Vec<Membe
         worked.into_iter().for_each(told);
         return None;
     }
+    worked.sort_by_key(|worked| worked.place);
     Some(worked)
 }
 
-async fn work(member: Member, asks: mpsc::Sender<Ask>, hooks: &Hooks) -> Worked {
+async fn work(place: usize, member: Member, asks: mpsc::Sender<Ask>, hooks: &Hooks) -> Worked {
     let seat = Seat {
+        place,
         tenant: member.tenant,
         session: member.session.to_string(),
         asks,
@@ -183,6 +192,7 @@ async fn work(member: Member, asks: mpsc::Sender<Ask>, hooks: &Hooks) -> Worked 
     };
     writes.extend(last.joined());
     Worked {
+        place,
         tenant: member.tenant,
         attempt,
         rings,
@@ -192,7 +202,8 @@ async fn work(member: Member, asks: mpsc::Sender<Ask>, hooks: &Hooks) -> Worked 
 
 /// Asks for all that wait; answers whether the database answered. Once it did not,
 /// nobody is answered any more.
-async fn answer(transaction: &mut Transaction, waiting: Vec<Ask>, refused: bool) -> bool {
+async fn answer(transaction: &mut Transaction, mut waiting: Vec<Ask>, refused: bool) -> bool {
+    waiting.sort_by_key(|ask| ask.place);
     let walls: Vec<String> = waiting.iter().map(|ask| wall(ask.tenant)).collect();
     let asked: Vec<_> = waiting
         .iter()
