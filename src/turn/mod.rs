@@ -22,7 +22,6 @@ mod overflow;
 mod owner;
 mod policies;
 mod prompt;
-mod read_ahead;
 pub mod requests;
 mod review;
 mod run;

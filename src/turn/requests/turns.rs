@@ -54,7 +54,7 @@ impl Engine {
             key_id: scope.key(),
             ..TurnRecord::queued(id, session_id, new.user_id, new.input, new.options, now)
         };
-        let created = scope.write("create_turn", move |mut rows| {
+        let created = scope.write_anew("create_turn", move |mut rows| {
             Box::pin(async move {
                 if let Some(earlier) = earlier(&mut rows).await? {
                     return Ok(Err(earlier));
@@ -165,7 +165,7 @@ impl Engine {
 
     async fn cancel(&self, scope: &Scope, session: SessionId, turn: TurnId, reason: CancelReason) -> Verdict<Turn> {
         let engine = self.clone();
-        let cancelled = scope.write("cancel", move |mut rows| {
+        let cancelled = scope.write_anew("cancel", move |mut rows| {
             Box::pin(async move {
                 if let Some(earlier) = earlier(&mut rows).await? {
                     return Ok(Err(earlier));
@@ -214,8 +214,7 @@ impl Engine {
     ) -> Verdict<bool> {
         let engine = self.clone();
         let scope = self.store().scope(tenant);
-        self.read_open(&scope, session, turn).await?;
-        let taken = scope.write("takeover", move |mut rows| {
+        let taken = scope.write_anew("takeover", move |mut rows| {
             Box::pin(async move {
                 let Some(record) = kin::lock(&mut rows, session, true).await? else {
                     return Ok(None);
