@@ -9,6 +9,7 @@ pub mod across_tenants;
 mod admission;
 pub mod approvals;
 mod artifacts;
+mod aside;
 pub mod audit;
 mod audit_export;
 mod backgrounds;
@@ -87,6 +88,7 @@ use crate::model::id::{SessionId, TenantId};
 use postgres_group::Member;
 
 pub use admission::Executing;
+pub use aside::{Aside, LongWork, MOST_ASIDE};
 pub use audit_export::AuditExport;
 pub use bell::{Bell, BellReceiver, Heard, News};
 pub use conn::Conn;

@@ -75,7 +75,6 @@ pub(super) async fn run_calls(engine: &Engine, owned: &mut Owned, watch: &mut Wa
             }
             wanted = programs.next(|asked| consult::consult(engine, owned, asked)) => {
                 let call = programs.begin(wanted);
-                engine.read_nested(&call, &owned.state.session).await;
                 if owned.commit(engine, Change::Nested(Box::new(call))).await.is_err() {
                     flight.kill().await;
                     return Err(Gone);

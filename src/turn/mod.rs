@@ -23,7 +23,6 @@ mod overflow;
 mod owner;
 mod policies;
 mod prompt;
-mod read_ahead;
 pub mod requests;
 mod review;
 mod run;

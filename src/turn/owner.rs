@@ -20,10 +20,9 @@ use crate::model::approval::SMART;
 use crate::model::artifact::Kept;
 use crate::model::background::BackgroundRecord;
 use crate::model::id::{CallId, TenantId};
-use crate::model::problem::{Problem, ProblemCode};
 use crate::model::record::{MessageRecord, TurnRecord};
 use crate::model::turn::StopReason;
-use crate::store::{BellReceiver, Fence, Rows, Scope, StoreError};
+use crate::store::{BellReceiver, Fence, LongWork, MOST_ASIDE, Rows, Scope, StoreError};
 
 /// Pause between two tries of a commit while the store is away.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
@@ -107,9 +106,14 @@ impl Owned {
     async fn committed(&mut self, engine: &Engine, change: Change) -> Result<(), Gone> {
         let began = tokio::time::Instant::now();
         let mut change = change;
-        let (mut given_up, mut unclear) = (false, false);
+        let (mut given_up, mut unclear, mut asides) = (false, false, 0);
         loop {
-            let error = match self.attempt(engine, change.clone()).await {
+            let long_work = if asides < MOST_ASIDE {
+                LongWork::Leave
+            } else {
+                LongWork::Inside
+            };
+            let error = match self.attempt(engine, change.clone(), long_work).await {
                 Ok(carried) => {
                     self.tell_processes(engine, &change);
                     return self.accept(engine, carried);
@@ -121,6 +125,11 @@ impl Owned {
                     unclear |= matches!(error, StoreError::Unclear(_));
                     tracing::warn!(turn = %self.state.turn.turn_id, %error, "a commit is tried again");
                 }
+                StoreError::Aside(aside) => {
+                    aside.done().await;
+                    asides += 1;
+                    continue;
+                }
                 // An unclear COMMIT may have come through after it was looked
                 // for: then it is our own step that the fence met.
                 StoreError::Lost if unclear => unclear = false,
@@ -129,7 +138,7 @@ impl Owned {
                     // A bug or a corrupt row: a successor would meet the same.
                     tracing::error!(turn = %self.state.turn.turn_id, %error, "a commit failed for good");
                     given_up = true;
-                    change = change.ending(broken());
+                    change = change.ending(Outcome::broken());
                 }
                 error => {
                     tracing::error!(turn = %self.state.turn.turn_id, %error, "the turn cannot even be failed");
@@ -140,10 +149,10 @@ impl Owned {
                 given_up = true;
                 change = match change.leaves_running(&self.state) {
                     true => {
-                        self.doomed = Some(store_unavailable());
+                        self.doomed = Some(Outcome::store_unavailable());
                         change.keeping()
                     }
-                    false => change.ending(store_unavailable()),
+                    false => change.ending(Outcome::store_unavailable()),
                 };
             }
             tokio::select! {
@@ -172,15 +181,16 @@ impl Owned {
         }
     }
 
-    async fn attempt(&self, engine: &Engine, change: Change) -> Result<Carried, StoreError> {
+    async fn attempt(&self, engine: &Engine, change: Change, long_work: LongWork) -> Result<Carried, StoreError> {
         let label = change.label();
+        let scope = self.scope.clone().long_work(long_work);
         // Work that was delegated moves the sessions above it as well.
         if self.state.session.lineage.is_some() {
-            return self.scope.write(label, self.carrying(engine, change)).await;
+            return scope.write(label, self.carrying(engine, change)).await;
         }
         let session = self.state.session.session_id;
         let make = || self.carrying(engine, change.clone());
-        self.scope.write_grouped(session, label, make).await
+        scope.write_grouped(session, label, make).await
     }
 
     /// The transaction of a change.
@@ -319,20 +329,4 @@ async fn behind(rows: &mut Rows<'_>, known: State, fence: Fence) -> Result<State
 
 pub(super) fn cancel_outcome() -> Outcome {
     Outcome::cancelled(StopReason::CancelledByUser)
-}
-
-fn broken() -> Outcome {
-    let problem = Problem::new(
-        ProblemCode::Internal,
-        "the turn's next step could not be stored; the server's log says why",
-    );
-    Outcome::failed(StopReason::Error, problem)
-}
-
-pub(super) fn store_unavailable() -> Outcome {
-    let problem = Problem::new(
-        ProblemCode::StoreUnavailable,
-        "the store was away for longer than `store.retry_seconds` while the turn ran; results that were there are kept",
-    );
-    Outcome::failed(StopReason::StoreUnavailable, problem)
 }

@@ -213,7 +213,7 @@ impl Engine {
     async fn delete(&self, scope: &Scope, id: SessionId) -> Verdict<()> {
         let engine = self.clone();
         let now = self.clock().now();
-        let deleted = scope.write("delete_session", move |mut rows| {
+        let deleted = scope.write_anew("delete_session", move |mut rows| {
             Box::pin(async move {
                 let Some(session) = rows.lock_session(id).await? else {
                     return Ok(Err(EngineError::NotFound("session")));

@@ -16,7 +16,7 @@ use crate::model::problem::{Problem, ProblemCode};
 use crate::model::record::{SessionRecord, TurnRecord};
 use crate::model::session::RequiredAction;
 use crate::model::turn::{CancelReason, OnBusy, StopReason, Turn, TurnStatus};
-use crate::store::{Rows, Scope, StoreError};
+use crate::store::{LongWork, Rows, Scope, StoreError};
 use crate::turn::admission::{Slot, admit};
 use crate::turn::commit::{self, Carried};
 use crate::turn::engine::Engine;
@@ -35,7 +35,7 @@ fn creating(
     mut turn: TurnRecord,
     mut place: Place,
     on_busy: OnBusy,
-) -> impl for<'c> FnOnce(Rows<'c>) -> BoxFuture<'c, Result<Verdict<Made>, StoreError>> + Send {
+) -> impl for<'c> FnOnce(Rows<'c>) -> BoxFuture<'c, Result<Verdict<Made>, StoreError>> + Clone + Send {
     move |mut rows| {
         Box::pin(async move {
             if let Some(earlier) = earlier(&mut rows).await? {
@@ -142,12 +142,18 @@ impl Engine {
         on_busy: OnBusy,
     ) -> Result<Verdict<Made>, StoreError> {
         const LABEL: &str = "create_turn";
-        match place {
-            Place::There(session, beside) => {
-                let make = || creating(self.clone(), turn.clone(), Place::There(session, beside), on_busy);
-                scope.write_grouped(session, LABEL, make).await
+        let there = place.is_there().then_some(turn.session_id);
+        let work = creating(self.clone(), turn, place, on_busy);
+        let Some(session) = there else {
+            return scope.write_anew(LABEL, work).await;
+        };
+        let leaving = scope.clone().long_work(LongWork::Leave);
+        match leaving.write_grouped(session, LABEL, || work.clone()).await {
+            Err(StoreError::Aside(aside)) => {
+                aside.done().await;
+                scope.write_anew(LABEL, work).await
             }
-            place => scope.write(LABEL, creating(self.clone(), turn, place, on_busy)).await,
+            stored => stored,
         }
     }
 
@@ -192,7 +198,7 @@ impl Engine {
 
     async fn cancel(&self, scope: &Scope, session: SessionId, turn: TurnId, reason: CancelReason) -> Verdict<Turn> {
         let engine = self.clone();
-        let cancelled = scope.write("cancel", move |mut rows| {
+        let cancelled = scope.write_anew("cancel", move |mut rows| {
             Box::pin(async move {
                 if let Some(earlier) = earlier(&mut rows).await? {
                     return Ok(Err(earlier));
@@ -241,8 +247,7 @@ impl Engine {
     ) -> Verdict<bool> {
         let engine = self.clone();
         let scope = self.store().scope(tenant);
-        self.read_open(&scope, session, turn).await?;
-        let taken = scope.write("takeover", move |mut rows| {
+        let taken = scope.write_anew("takeover", move |mut rows| {
             Box::pin(async move {
                 let Some(record) = kin::lock(&mut rows, session, true).await? else {
                     return Ok(None);
