@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat2, statat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2, readlinkat, statat};
 use rustix::io::Errno;
 
 use super::files::{EntryKind, FileError, kind};
@@ -64,7 +64,18 @@ impl Directory {
         }
     }
 
-    fn open(&self, relative: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    /// What a name in it stands for, the link itself for a link.
+    pub(super) fn look(&self, name: &Path) -> Result<Stat, Errno> {
+        statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    /// Where the link of this name points, as it is written.
+    pub(super) fn link(&self, name: &Path) -> Result<PathBuf, Errno> {
+        let to = readlinkat(&self.file, name, Vec::new())?;
+        Ok(PathBuf::from(OsString::from_vec(to.into_bytes())))
+    }
+
+    pub(super) fn open(&self, relative: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         let relative = if relative.as_os_str().is_empty() {
             Path::new(".")

@@ -25,6 +25,7 @@ use crate::guard::standing::{ContainerGuard, DenyList, Standing, under};
 use crate::guard::{Backend, Finding, Judgement, Setting};
 use crate::model::id::{SessionId, TenantId};
 use crate::model::skill::SkillOrigin;
+use crate::tool::checkpoints::Checkpoints;
 use crate::tool::processes::Processes;
 use crate::tool::readings::{Readings, Text};
 use crate::tool::skill;
@@ -56,6 +57,8 @@ pub struct HostSettings {
     pub memory_approval: bool,
     /// How long programs run, and what they may.
     pub code: config::CodeExecution,
+    /// Whether workspaces are kept as they were before a call.
+    pub checkpoints: config::Checkpoints,
     /// The home of the user the server runs as.
     pub home: PathBuf,
     /// Where the agent's own configuration lies.
@@ -102,6 +105,7 @@ pub struct Host {
     known: Known,
     scanner: Arc<Scanner>,
     readings: Arc<Readings>,
+    checkpoints: Checkpoints,
     /// How much of a file is shown.
     pub files: config::Files,
     pub code: config::CodeExecution,
@@ -146,6 +150,7 @@ impl Host {
         Ok(Self {
             environment: Environment::Local(local.await),
             processes: Processes::default(),
+            checkpoints: Checkpoints::new(settings.checkpoints.clone(), &data_dir),
             data_dir,
             further: writable.into_iter().chain(readable).collect(),
             deny: DenyList::new(&settings.deny).ok_or(HostError::Deny)?,
@@ -250,6 +255,11 @@ impl Host {
         &self.scanner
     }
 
+    /// Workspaces as they were.
+    pub fn checkpoints(&self) -> &Checkpoints {
+        &self.checkpoints
+    }
+
     /// What is asked about a program of another language than the shell's.
     pub fn judged_code(&self, code: &str) -> Option<Finding> {
         flow::of_code(code, self.backend(), false, self.container_guard)
@@ -351,6 +361,9 @@ impl Host {
     /// Removes a session's directories. What cannot be removed is reported and
     /// left.
     pub async fn remove_workspace(&self, tenant: TenantId, session: SessionId) {
+        if let Err(error) = self.checkpoints.remove(tenant, session).await {
+            tracing::warn!(%session, %error, "the checkpoints of a deleted session are left behind");
+        }
         let (tenant, name) = (tenant.to_string(), session.to_string());
         if let Err(error) = self.environment.remove(&tenant, &name).await {
             let cause = std::error::Error::source(&error).map(ToString::to_string);

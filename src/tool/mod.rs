@@ -6,11 +6,13 @@
 pub mod arguments;
 pub mod artifacts;
 pub mod budget;
+pub mod checkpoints;
 mod clarify;
 mod code;
 pub mod coerce;
 pub mod command_line;
 pub mod context_file;
+pub mod context_hints;
 mod cronjob;
 mod decoder;
 mod delegation;
@@ -300,8 +302,12 @@ pub struct ToolWrites {
     pub artifacts: Vec<Kept>,
     /// What a scan says of a result that strangers wrote, where it says anything.
     pub risk: Option<crate::guard::threat::Risk>,
+    /// What the directories that it touched say of themselves.
+    pub hints: Vec<context_hints::Hint>,
     /// What the call saw or changed of files.
     pub files: Vec<file_views::FileNews>,
+    /// What those who stand around calls did to it.
+    pub trace: Vec<crate::model::trace::Trace>,
     /// Processes that it started.
     pub processes: Vec<crate::model::background::BackgroundRecord>,
 }

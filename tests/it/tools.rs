@@ -67,6 +67,7 @@ impl Bench {
             files: Config::load(&Sources::default()).unwrap().files,
             skills: Config::load(&Sources::default()).unwrap().skills,
             memory_approval: false,
+            checkpoints: Config::load(&Sources::default()).unwrap().checkpoints,
             code: Config::load(&Sources::default()).unwrap().code_execution,
             home: "/home/alice".into(),
             agent_home: "/home/alice/.hermes".into(),
