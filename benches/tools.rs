@@ -147,6 +147,7 @@ async fn dispatches(bench: &Bench) {
         cwd: &root,
         backend: "local",
         policies: &[],
+        unread: None,
     };
     let mut best = Duration::MAX;
     for _ in 0..=ROUNDS {

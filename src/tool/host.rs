@@ -28,7 +28,8 @@ use crate::model::skill::SkillOrigin;
 use crate::tool::checkpoints::Checkpoints;
 use crate::tool::file::writers::Writers;
 use crate::tool::processes::Processes;
-use crate::tool::readings::Readings;
+use crate::tool::readings::{Readings, Text};
+use crate::tool::skill;
 use crate::tool::skill::index::Index;
 use crate::tool::skill::library::Library;
 
@@ -206,21 +207,51 @@ impl Host {
         cwd: Option<&str>,
         policies: impl IntoIterator<Item = &'p Compiled>,
     ) -> Judgement {
-        let (home, agent_home) = (self.home.to_string_lossy(), self.agent_home.to_string_lossy());
-        let setting = Setting {
-            backend,
-            home: &home,
-            agent_home: &agent_home,
-            cwd,
-            sudo_password: false,
-        };
         let standing = Standing {
             deny: Some(&self.deny),
             policies: std::iter::once(&self.policy).chain(policies).collect(),
             container: self.container_guard,
             mounts_host: false,
         };
-        under(command, self.readings.read(command, &setting), &setting, &standing)
+        self.within(backend, cwd, |setting| {
+            under(command, self.readings.read(command, setting), setting, &standing)
+        })
+    }
+
+    /// Whether judging the command in `cwd` takes no time that others would feel.
+    pub fn has_read(&self, command: &str, cwd: &str) -> bool {
+        self.within(self.backend(), Some(cwd), |setting| self.readings.has(command, setting))
+    }
+
+    /// Reads what calls bring, so that judging them is quick.
+    pub fn read(&self, unread: &[Text]) {
+        for text in unread {
+            match text {
+                Text::Command { command, cwd } => {
+                    self.within(self.backend(), Some(cwd), |setting| {
+                        self.readings.read(command, setting)
+                    });
+                }
+                Text::Skill(arguments) => {
+                    skill::dangers(arguments, &self.readings);
+                }
+            }
+        }
+    }
+
+    pub(super) fn readings(&self) -> &Readings {
+        &self.readings
+    }
+
+    fn within<T>(&self, backend: Backend, cwd: Option<&str>, look: impl FnOnce(&Setting<'_>) -> T) -> T {
+        let (home, agent_home) = (self.home.to_string_lossy(), self.agent_home.to_string_lossy());
+        look(&Setting {
+            backend,
+            home: &home,
+            agent_home: &agent_home,
+            cwd,
+            sudo_password: false,
+        })
     }
 
     /// The server's own secrets, to be masked in whatever is shown.
@@ -230,11 +261,6 @@ impl Host {
 
     pub fn scanner(&self) -> &Arc<Scanner> {
         &self.scanner
-    }
-
-    /// Long commands that were read.
-    pub fn readings(&self) -> &Readings {
-        &self.readings
     }
 
     /// Workspaces as they were.

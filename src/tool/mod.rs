@@ -68,6 +68,7 @@ pub use host::{Host, HostError, HostSettings, PluginShelf};
 
 use budget::ResultLimit;
 use park::Park;
+use readings::Unread;
 use registry::Setup;
 use session_tools::SessionTools;
 
@@ -117,6 +118,9 @@ pub struct Place<'a> {
     pub backend: &'a str,
     /// What the tenant adds to the guard's rules.
     pub policies: &'a [Arc<Compiled>],
+    /// Where long commands are noted that nobody has read, in place of reading them;
+    /// the judgement does not count then.
+    pub unread: Option<&'a Unread>,
 }
 
 /// What the guard says of a call.

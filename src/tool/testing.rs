@@ -108,6 +108,7 @@ pub(crate) fn place(cwd: &Path) -> Place<'_> {
         cwd,
         backend: "local",
         policies: &[],
+        unread: None,
     }
 }
 

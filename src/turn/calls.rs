@@ -11,9 +11,10 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::change::Change;
 use super::engine::Engine;
 use super::nested::Programs;
-use super::owner::{Change, Gone, Owned, cancel_outcome};
+use super::owner::{Gone, Owned, cancel_outcome};
 use super::run::{KILL_PATIENCE, TOGETHER, ending, timed_out};
 use super::scripted;
 use super::state::State;
@@ -78,7 +79,6 @@ pub(super) async fn run_calls(engine: &Engine, owned: &mut Owned, watch: &mut Wa
             }
             wanted = programs.next(|asked| consult::consult(engine, owned, asked)) => {
                 let call = programs.begin(wanted);
-                engine.read_nested(&call, &owned.state.session).await;
                 if owned.commit(engine, Change::Nested(Box::new(call))).await.is_err() {
                     flight.kill().await;
                     return Err(Gone);
@@ -317,6 +317,7 @@ fn touched(engine: &Engine, owned: &Owned, (call, tool): (&CallRecord, &Entry), 
         cwd: standing(workspace, session.cwd.as_deref()),
         backend: &session.environment.backend,
         policies: &[],
+        unread: None,
     };
     let whose = (engine.host(), owned.tenant, session.home());
     Touched::by(tool, call.effective_arguments(), &place, whose, &session.seen_files)

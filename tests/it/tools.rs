@@ -189,6 +189,7 @@ async fn every_tool_runs_its_example() {
             cwd: &bench.cwd,
             backend: "local",
             policies: &[],
+            unread: None,
         };
         // Of a program nobody knows what stands in it.
         let asked = name == "execute_code";
@@ -368,6 +369,7 @@ async fn what_cannot_run_here_is_refused_without_asking_anyone() {
             cwd: &bench.cwd,
             backend: "local",
             policies: &[],
+            unread: None,
         };
         assert_eq!(
             bench.tool("terminal").judge(&arguments, &place, &bench.host),
@@ -388,6 +390,7 @@ async fn dangerous_commands_ask_and_the_floor_refuses() {
         cwd: &bench.cwd,
         backend: "local",
         policies: &[],
+        unread: None,
     };
     let judge = |command: &str| {
         bench
