@@ -76,6 +76,7 @@ fn files(root: &Directory) -> io::Result<Option<BTreeMap<PathBuf, (u64, i64)>>> 
         // Gone, or changed into something else meanwhile.
         let Ok(directory) = root.directory(&path) else { continue };
         for entry in directory.entries()? {
+            let entry = entry?;
             names += 1;
             if MAX_NAMES < names {
                 return Ok(None);
@@ -85,7 +86,7 @@ fn files(root: &Directory) -> io::Result<Option<BTreeMap<PathBuf, (u64, i64)>>> 
             };
             match entry.kind {
                 EntryKind::File => {
-                    if let Ok(state) = directory.state(Path::new(name)) {
+                    if let Ok(state) = directory.state(name.as_ref()) {
                         files.insert(path.join(name), state);
                     }
                 }

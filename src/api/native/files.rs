@@ -153,7 +153,7 @@ pub(super) async fn list_files(
         .map_err(failed)?;
     let wanted = limit.and_one() as usize;
     let page = tokio::task::spawn_blocking(move || -> std::io::Result<Vec<FileEntry>> {
-        let mut entries = directory.entries()?;
+        let mut entries = directory.entries()?.collect::<std::io::Result<Vec<_>>>()?;
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         let shown = entries.into_iter().map(|entry| {
             let name = entry.name.to_string_lossy();
@@ -168,7 +168,7 @@ pub(super) async fn list_files(
             .filter(|(shown, _)| after.as_ref().is_none_or(|after| after < shown))
             .take(wanted);
         let told = page.filter_map(|(path, entry)| {
-            let (bytes, at) = directory.state(entry.name.as_ref()).ok()?;
+            let (bytes, at) = directory.state(&entry.name).ok()?;
             Some(FileEntry {
                 path,
                 kind: kind(entry.kind),
