@@ -60,6 +60,7 @@ async fn main() {
         files: config.files,
         skills: config.skills,
         memory_approval: false,
+        checkpoints: config.checkpoints,
         code: config.code_execution,
         home: "/home/nobody".into(),
         agent_home: "/home/nobody/.hermes".into(),
@@ -146,6 +147,7 @@ async fn dispatches(bench: &Bench) {
         cwd: &root,
         backend: "local",
         policies: &[],
+        unread: None,
     };
     let mut best = Duration::MAX;
     for _ in 0..=ROUNDS {

@@ -233,6 +233,7 @@ pub async fn open_host(config: &Config, around: &Surroundings) -> Result<Host, H
         skills: config.skills.clone(),
         memory_approval: config.memory.write_approval,
         code: config.code_execution.clone(),
+        checkpoints: config.checkpoints.clone(),
         agent_home: home.join(".hermes"),
         home,
     })

@@ -17,6 +17,8 @@ pub enum HookPoint {
     ToolRequest,
     /// May refuse a call, or have a person decide.
     PreToolCall,
+    /// Stands around a call that runs.
+    ToolExecution,
     /// Told of a call that ended.
     PostToolCall,
     /// May replace the text of a result.
@@ -29,9 +31,10 @@ pub enum HookPoint {
 }
 
 impl HookPoint {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::ToolRequest,
         Self::PreToolCall,
+        Self::ToolExecution,
         Self::PostToolCall,
         Self::TransformToolResult,
         Self::OnSessionStart,
@@ -44,6 +47,7 @@ impl HookPoint {
         match self {
             Self::ToolRequest => "tool_request",
             Self::PreToolCall => "pre_tool_call",
+            Self::ToolExecution => "tool_execution",
             Self::PostToolCall => "post_tool_call",
             Self::TransformToolResult => "transform_tool_result",
             Self::OnSessionStart => "on_session_start",

@@ -9,6 +9,7 @@ mod agent;
 mod approvals;
 mod auth;
 mod check;
+mod checkpoints;
 mod code_execution;
 mod cron;
 mod delegation;
@@ -45,6 +46,7 @@ mod tests;
 pub use agent::Agent;
 pub use approvals::{Approvals, CronMode, Mode, OnAsk, OnExpiry, Recovery};
 pub use auth::{Auth, Jwt};
+pub use checkpoints::Checkpoints;
 pub use code_execution::{CodeExecution, CodeMode};
 pub use cron::Cron;
 pub use delegation::Delegation;
@@ -102,6 +104,7 @@ pub struct Config {
     pub memory: Memory,
     pub skills: Skills,
     pub code_execution: CodeExecution,
+    pub checkpoints: Checkpoints,
     pub retention: Retention,
     pub files: Files,
     pub log: Log,
@@ -157,6 +160,7 @@ impl Config {
             memory: root.section("memory", Memory::read),
             skills: root.section("skills", Skills::read),
             code_execution: root.section("code_execution", CodeExecution::read),
+            checkpoints: root.section("checkpoints", Checkpoints::read),
             retention: root.section("retention", Retention::read),
             log: root.section("log", Log::read),
             platform_toolsets: root.section("platform_toolsets", PlatformToolsets::read),

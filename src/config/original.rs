@@ -5,7 +5,7 @@
 /// Whole sections and single keys at the top of the file.
 #[rustfmt::skip]
 pub(super) const TOP_LEVEL: &[&str] = &[
-    "_config_version", "attachments", "auxiliary", "bedrock", "browser", "checkpoints", "cloud",
+    "_config_version", "attachments", "auxiliary", "bedrock", "browser", "cloud",
     "compression", "context", "credential_pool_strategies", "curator", "custom_providers", "dashboard",
     "database", "debug", "discord", "display", "email", "fallback_model", "fallback_providers",
     "feishu", "gateway", "goals", "group_sessions_per_user", "homeassistant", "honcho",
@@ -17,6 +17,12 @@ pub(super) const TOP_LEVEL: &[&str] = &[
     "smart_model_routing", "streaming", "stt", "telegram", "telemetry", "thread_sessions_per_user", "timeouts",
     "timezone", "tool_budget", "tool_search", "toolsets", "tts", "updates",
     "video_gen", "vision", "voice", "wake_word", "web", "whatsapp", "worktree", "worktree_sync", "x_search",
+];
+
+/// How the original bounds and tidies its store of all sessions.
+#[rustfmt::skip]
+pub(super) const CHECKPOINTS: &[&str] = &[
+    "auto_prune", "delete_orphans", "max_total_size_mb", "min_interval_hours", "retention_days",
 ];
 
 /// Under `model`, when it is a section there: the account beside the name.

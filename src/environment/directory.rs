@@ -9,7 +9,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, statat};
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, readlinkat, statat,
+};
 use rustix::io::Errno;
 
 use super::files::{EntryKind, FileError, kind};
@@ -80,7 +82,18 @@ impl Directory {
         length(&file).map(|length| (File::from(file), length))
     }
 
-    fn open(&self, relative: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    /// What a name in it stands for, the link itself for a link.
+    pub(super) fn look(&self, name: &Path) -> Result<Stat, Errno> {
+        statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    /// Where the link of this name points, as it is written.
+    pub(super) fn link(&self, name: &Path) -> Result<PathBuf, Errno> {
+        let to = readlinkat(&self.file, name, Vec::new())?;
+        Ok(PathBuf::from(OsString::from_vec(to.into_bytes())))
+    }
+
+    pub(super) fn open(&self, relative: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         let relative = if relative.as_os_str().is_empty() {
             Path::new(".")
@@ -92,7 +105,12 @@ impl Directory {
     }
 
     /// What is in it, in no order.
-    pub fn entries(&self) -> io::Result<impl Iterator<Item = io::Result<Named>>> {
+    pub fn entries(&self) -> io::Result<Vec<Named>> {
+        self.listed()?.collect()
+    }
+
+    /// The same, one after another as they are read.
+    pub fn listed(&self) -> io::Result<impl Iterator<Item = io::Result<Named>>> {
         let mut entries = Dir::read_from(&self.file)?;
         Ok(std::iter::from_fn(move || {
             loop {

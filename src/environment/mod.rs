@@ -23,6 +23,7 @@ mod remove;
 mod replace;
 mod run;
 mod scanner;
+pub mod snapshot;
 mod spare;
 mod terminal;
 pub mod unpack;

@@ -402,7 +402,7 @@ async fn an_open_directory_leads_nowhere_else_whatever_takes_its_names() {
     fs::write(root.join("tree/inner/a.txt"), "own").unwrap();
     let tree = workspace.open_directory(Path::new("tree")).await.unwrap();
     let inner = tree.directory(Path::new("inner")).unwrap();
-    let listed: Vec<_> = inner.entries().unwrap().map(|entry| entry.unwrap().name).collect();
+    let listed: Vec<_> = inner.entries().unwrap().into_iter().map(|entry| entry.name).collect();
     assert_eq!(listed, ["a.txt"]);
 
     // Between the listing and the reading a directory becomes a link.

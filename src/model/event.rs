@@ -12,6 +12,7 @@ use super::artifact::ArtifactData;
 use super::background::{ProcessData, ProcessMatchData, ProcessWatchData};
 use super::budget::Budget;
 use super::call::ToolCall;
+use super::checkpoint::RestoredData;
 use super::id::{CallId, MessageId, SessionId, TurnId};
 use super::lineage::Subagent;
 use super::message::Message;
@@ -112,6 +113,8 @@ pub enum EventType {
     ProcessWatchChanged,
     #[serde(rename = "artifact.created")]
     ArtifactCreated,
+    #[serde(rename = "checkpoint.restored")]
+    CheckpointRestored,
     #[serde(rename = "tool.output_risk")]
     ToolOutputRisk,
     #[serde(rename = "model.retrying")]
@@ -165,6 +168,7 @@ impl EventType {
             Self::ProcessMatched => "process.matched",
             Self::ProcessWatchChanged => "process.watch_changed",
             Self::ArtifactCreated => "artifact.created",
+            Self::CheckpointRestored => "checkpoint.restored",
             Self::ToolOutputRisk => "tool.output_risk",
             Self::ModelRetrying => "model.retrying",
         }
@@ -379,6 +383,9 @@ pub enum EventBody {
     ProcessWatchChanged(ProcessWatchData),
     #[serde(rename = "artifact.created")]
     ArtifactCreated(ArtifactData),
+    /// The workspace was made what it was before a call.
+    #[serde(rename = "checkpoint.restored")]
+    CheckpointRestored(RestoredData),
     /// A result that strangers wrote looks like an attempt to give orders.
     #[serde(rename = "tool.output_risk")]
     ToolOutputRisk(OutputRiskData),
@@ -449,6 +456,7 @@ impl EventBody {
             Self::ProcessMatched(_) => "process.matched",
             Self::ProcessWatchChanged(_) => "process.watch_changed",
             Self::ArtifactCreated(_) => "artifact.created",
+            Self::CheckpointRestored(_) => "checkpoint.restored",
             Self::ToolOutputRisk(_) => "tool.output_risk",
             Self::ModelRetrying(_) => "model.retrying",
             Self::MessageStarted(_) => "message.started",

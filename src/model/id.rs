@@ -41,6 +41,8 @@ pub mod kinds {
     #[derive(Debug)]
     pub struct Artifact;
     #[derive(Debug)]
+    pub struct Checkpoint;
+    #[derive(Debug)]
     pub struct Audit;
     pub struct Usage;
 }
@@ -96,6 +98,9 @@ impl Kind for kinds::Audit {
 impl Kind for kinds::Artifact {
     const PREFIX: &'static str = "art";
 }
+impl Kind for kinds::Checkpoint {
+    const PREFIX: &'static str = "chk";
+}
 impl Kind for kinds::Request {
     const PREFIX: &'static str = "req";
 }
@@ -122,6 +127,7 @@ pub type BackgroundId = Id<kinds::Background>;
 /// One data directory; outlives the processes that open it one after another.
 pub type NodeId = Id<kinds::Node>;
 pub type ArtifactId = Id<kinds::Artifact>;
+pub type CheckpointId = Id<kinds::Checkpoint>;
 pub type AuditId = Id<kinds::Audit>;
 pub type RequestId = Id<kinds::Request>;
 /// One call of a model.

@@ -8,6 +8,7 @@ pub mod audit;
 pub mod background;
 pub mod budget;
 pub mod call;
+pub mod checkpoint;
 pub mod client_tool;
 pub mod event;
 pub mod event_types;

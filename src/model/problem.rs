@@ -30,6 +30,7 @@ pub enum ProblemCode {
     QuestionResolved,
     ToolCallNotWaiting,
     ToolCallSettled,
+    CheckpointNotRestorable,
     IdempotencyInFlight,
     PreconditionFailed,
     PayloadTooLarge,
@@ -82,8 +83,18 @@ impl ProblemCode {
             MethodNotAllowed => 405,
             NotAcceptable => 406,
             RequestTimeout => 408,
-            SessionBusy | ProcessNotReady | SessionIsChild | TurnNotActive | ExternalIdTaken | ApprovalResolved
-            | ApprovalExpired | ApprovalStale | QuestionResolved | ToolCallNotWaiting | ToolCallSettled
+            SessionBusy
+            | ProcessNotReady
+            | SessionIsChild
+            | TurnNotActive
+            | ExternalIdTaken
+            | ApprovalResolved
+            | ApprovalExpired
+            | ApprovalStale
+            | QuestionResolved
+            | ToolCallNotWaiting
+            | ToolCallSettled
+            | CheckpointNotRestorable
             | IdempotencyInFlight => 409,
             PreconditionFailed => 412,
             PayloadTooLarge => 413,
@@ -137,6 +148,7 @@ impl ProblemCode {
             QuestionResolved => "The question is settled already",
             ToolCallNotWaiting => "The call does not wait for a result of the client",
             ToolCallSettled => "The call has its result already",
+            CheckpointNotRestorable => "The checkpoint cannot be restored",
             IdempotencyInFlight => "The same request is still being carried out",
             PreconditionFailed => "The precondition does not hold",
             PayloadTooLarge => "The body is too large",

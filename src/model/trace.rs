@@ -1,4 +1,4 @@
-//! What hooks did to a call before it was stored: kept with the turn while the
+//! What hooks did to a call, before it was stored and while it ran: kept with the turn while the
 //! call is open, and told to whoever hears of its result.
 
 use serde::{Deserialize, Serialize};
@@ -19,12 +19,15 @@ pub struct Trace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TraceAction {
-    /// It put other arguments in the place of the model's.
+    /// It put other arguments in the place of the model's, or another result in
+    /// that of the call's.
     Replaced,
     /// It refused the call.
     Blocked,
     /// It wants a person to decide.
     Asked,
+    /// It answered in the place of the call, which did not run.
+    Answered,
     /// It failed and counted for nothing.
     Skipped,
 }

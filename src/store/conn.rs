@@ -8,6 +8,7 @@ use crate::model::id::SessionId;
 use super::bell::Rings;
 use super::fresh::Fresh;
 use super::notices::Notice;
+use super::postgres_group::Seat;
 use super::postgres_link::{Answer, Transaction};
 use super::postgres_text::Values;
 use super::sqlite_link::{Reading, SqliteLink};
@@ -33,6 +34,8 @@ pub(super) enum Link {
     SqliteReader(Box<Reading>),
     /// Opens with its first statement.
     Postgres(Transaction),
+    /// Shares its transaction with other writes.
+    Grouped(Seat),
 }
 
 impl Conn {
@@ -58,6 +61,7 @@ impl Conn {
         let outcome = match self.driver()? {
             Driver::Sqlite(link) => link.execute(sql, args),
             Driver::Postgres(link) => answer(link, sql, args).await.map(|answer| answer.changed),
+            Driver::Grouped(seat) => seat.ask(sql, args).await.map(|answer| answer.changed),
         };
         self.noted(outcome)
     }
@@ -69,7 +73,8 @@ impl Conn {
             Driver::Sqlite(link) => link
                 .rows(sql, args)
                 .map(|rows| rows.into_iter().map(Row::Sqlite).collect()),
-            Driver::Postgres(link) => rows(link, sql, args).await,
+            Driver::Postgres(link) => answer(link, sql, args).await.map(rows),
+            Driver::Grouped(seat) => seat.ask(sql, args).await.map(rows),
         };
         self.noted(outcome)
     }
@@ -78,7 +83,8 @@ impl Conn {
     pub(super) async fn made(&mut self, sql: String, args: &[Arg<'_>]) -> Result<Vec<Row>, StoreError> {
         self.send().await?;
         let outcome = match self.driver()? {
-            Driver::Postgres(link) => rows(link, &sql, args).await,
+            Driver::Postgres(link) => answer(link, &sql, args).await.map(rows),
+            Driver::Grouped(seat) => seat.ask(&sql, args).await.map(rows),
             Driver::Sqlite(_) => Err(StoreError::bug("a made statement on SQLite")),
         };
         self.noted(outcome)
@@ -117,6 +123,10 @@ impl Conn {
                 Some((sql, values)) => Box::pin(link.run((&sql, &values))).await.map(|_| ()),
                 None => Ok(()),
             },
+            Driver::Grouped(seat) => {
+                together.joined().into_iter().for_each(|written| seat.write(written));
+                Ok(())
+            }
             Driver::Sqlite(_) => Err(StoreError::bug("statements that wait on SQLite")),
         };
         self.noted(outcome)
@@ -126,7 +136,7 @@ impl Conn {
     pub fn dialect(&self) -> Kind {
         match self.link {
             Link::SqliteWriter(_) | Link::SqliteReader(_) => Kind::Sqlite,
-            Link::Postgres(_) => Kind::Postgres,
+            Link::Postgres(_) | Link::Grouped(_) => Kind::Postgres,
         }
     }
 
@@ -176,6 +186,7 @@ impl Conn {
             Link::SqliteWriter(link) => Driver::Sqlite(link),
             Link::SqliteReader(reading) => Driver::Sqlite(reading.link()?),
             Link::Postgres(link) => Driver::Postgres(link),
+            Link::Grouped(seat) => Driver::Grouped(seat),
         })
     }
 
@@ -198,6 +209,7 @@ impl Conn {
 enum Driver<'a> {
     Sqlite(&'a mut SqliteLink),
     Postgres(&'a mut Transaction),
+    Grouped(&'a mut Seat),
 }
 
 async fn answer(link: &mut Transaction, sql: &str, args: &[Arg<'_>]) -> Result<Answer, StoreError> {
@@ -206,7 +218,6 @@ async fn answer(link: &mut Transaction, sql: &str, args: &[Arg<'_>]) -> Result<A
     Box::pin(link.run((sql, &values))).await
 }
 
-async fn rows(link: &mut Transaction, sql: &str, args: &[Arg<'_>]) -> Result<Vec<Row>, StoreError> {
-    let answer = answer(link, sql, args).await?;
-    Ok(answer.rows.into_iter().map(Row::Postgres).collect())
+fn rows(answer: Answer) -> Vec<Row> {
+    answer.rows.into_iter().map(Row::Postgres).collect()
 }

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use sqlx::migrate::MigrateError;
 
+use super::Aside;
+
 /// The first error; shared, because one failed COMMIT answers many writers.
 pub type Cause = Arc<dyn Error + Send + Sync>;
 
@@ -36,6 +38,13 @@ pub enum StoreError {
     /// written.
     #[error("the same request is still being carried out")]
     InFlight,
+    /// A write cannot share its transaction with others, or the one that it shared
+    /// was undone. Never leaves the store: the write is made anew, alone.
+    #[error("the write is to be made alone")]
+    Alone,
+    /// Nothing was written: this is to be done first, and not in a transaction.
+    #[error("the transaction left work to be done aside")]
+    Aside(Aside),
     /// A unique constraint or index refused the row; the text is the driver's
     /// name for it (Postgres: the constraint, SQLite: `table.column, …`).
     #[error("`{0}` is already taken")]

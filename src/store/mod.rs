@@ -9,6 +9,7 @@ pub mod across_tenants;
 mod admission;
 pub mod approvals;
 mod artifacts;
+mod aside;
 pub mod audit;
 mod audit_export;
 mod backgrounds;
@@ -39,6 +40,8 @@ mod overview;
 pub mod pending;
 mod policies;
 mod postgres;
+mod postgres_group;
+mod postgres_lanes;
 mod postgres_link;
 mod postgres_pool;
 mod postgres_text;
@@ -80,9 +83,12 @@ use std::sync::atomic::Ordering;
 use futures::future::BoxFuture;
 
 use crate::base::{Clock, Secret};
-use crate::model::id::TenantId;
+use crate::model::id::{SessionId, TenantId};
+
+use postgres_group::Member;
 
 pub use admission::Executing;
+pub use aside::{Aside, LongWork, MOST_ASIDE};
 pub use audit_export::AuditExport;
 pub use bell::{Bell, BellReceiver, Heard, News};
 pub use conn::Conn;
@@ -225,6 +231,27 @@ impl Store {
         match &self.0.backend {
             Backend::Sqlite(database) => database.submit(job).await?,
             Backend::Postgres(database) => database.submit(wall, job)?,
+        }
+        answer.wait().await
+    }
+
+    /// As [`Store::write`], in a transaction that may be shared with writes of other
+    /// sessions. [`StoreError::Alone`]: nothing was done, and it has to be made anew.
+    async fn write_grouped<T, F>(
+        &self,
+        (tenant, session): (TenantId, SessionId),
+        label: &'static str,
+        work: F,
+    ) -> Result<T, StoreError>
+    where
+        F: for<'c> FnOnce(&'c mut Conn) -> BoxFuture<'c, Result<T, StoreError>> + Send + 'static,
+        T: Send + 'static,
+    {
+        let (job, answer) = job::Job::new(label, work);
+        match &self.0.backend {
+            // There all writes that wait share a transaction.
+            Backend::Sqlite(database) => database.submit(job).await?,
+            Backend::Postgres(database) => database.submit_grouped(Member { tenant, session, job })?,
         }
         answer.wait().await
     }

@@ -16,6 +16,8 @@ use crate::base::Secret;
 
 use super::conn::Link;
 use super::job::{Attempt, Hooks, Job, LIMIT};
+use super::postgres_group::{self, Member};
+use super::postgres_lanes::Lanes;
 use super::postgres_link::Transaction;
 use super::postgres_pool::Pool;
 use super::together::Together;
@@ -39,6 +41,7 @@ pub(super) struct Database {
     pool: Arc<Pool>,
     options: PgConnectOptions,
     tasks: TaskTracker,
+    lanes: Lanes,
     hooks: Hooks,
 }
 
@@ -60,6 +63,7 @@ impl Database {
             pool,
             options,
             tasks: TaskTracker::new(),
+            lanes: Lanes::default(),
             hooks,
         })
     }
@@ -81,6 +85,39 @@ impl Database {
         let database = Arc::clone(self);
         self.tasks.spawn(async move { database.run(wall, job).await });
         Ok(())
+    }
+
+    /// As [`Database::submit`], for a write that may share its transaction with those
+    /// of other sessions. [`StoreError::Alone`] says that it could not.
+    pub(super) fn submit_grouped(self: &Arc<Self>, member: Member) -> Result<(), StoreError> {
+        // A probe meets every commit by itself.
+        if self.hooks.probe.is_some() {
+            return self.submit(Wall::Tenant(member.tenant), member.job);
+        }
+        if self.tasks.is_closed() {
+            return Err(StoreError::unavailable("the store is closed"));
+        }
+        if let Some(first) = self.lanes.enter(member) {
+            let database = Arc::clone(self);
+            self.tasks.spawn(async move {
+                let lane = first.session;
+                let mut members = vec![first];
+                while !members.is_empty() {
+                    database.run_group(members).await;
+                    members = database.lanes.next(lane);
+                }
+            });
+        }
+        Ok(())
+    }
+
+    async fn run_group(&self, mut members: Vec<Member>) {
+        if members.len() > 1 {
+            return postgres_group::carry_out(&self.pool, &self.hooks, members).await;
+        }
+        if let Some(Member { tenant, job, .. }) = members.pop() {
+            self.run(Wall::Tenant(tenant), job).await;
+        }
     }
 
     pub(super) async fn close(&self) {
@@ -128,7 +165,8 @@ impl Database {
 
     async fn commit(&self, work: Transaction, last: Together) -> Result<(), StoreError> {
         let last = last.joined();
-        let commit = work.commit(last.as_ref().map(|(sql, values)| (sql.as_ref(), values)));
+        let last = last.as_ref().map(|(sql, values)| ("", (sql.as_ref(), values)));
+        let commit = work.commit(last.as_slice());
         let late = |_| Err(StoreError::unclear("the database does not answer"));
         tokio::time::timeout(LIMIT, commit).await.unwrap_or_else(late)?;
         self.hooks.commits.fetch_add(1, Ordering::Relaxed);

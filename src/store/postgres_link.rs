@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::TryStreamExt as _;
-use sqlx::postgres::PgRow;
+use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Either, Executor as _};
 
 use super::StoreError;
@@ -29,8 +29,12 @@ pub(super) struct Transaction {
 /// A statement and its values.
 pub(super) type Statement<'a> = (&'a str, &'a Values);
 
+/// Statements of one question, each behind commands (with their semicolons) that
+/// make it its tenant's; nothing where the whole transaction is one tenant's.
+pub(super) type Asked<'a> = &'a [(&'a str, Statement<'a>)];
+
 /// What a statement answered.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Answer {
     pub(super) rows: Vec<PgRow>,
     pub(super) changed: u64,
@@ -47,24 +51,30 @@ impl Transaction {
     }
 
     pub(super) async fn run(&mut self, statement: Statement<'_>) -> Result<Answer, StoreError> {
-        self.opened(Some(statement)).await
+        let mut answers = self.run_all(&[("", statement)]).await?;
+        answers
+            .pop()
+            .ok_or_else(|| StoreError::bug("a question without an answer"))
+    }
+
+    /// Statements that do not build on one another, in one trip; their answers in
+    /// the same order.
+    pub(super) async fn run_all(&mut self, asked: Asked<'_>) -> Result<Vec<Answer>, StoreError> {
+        self.opened(asked).await
     }
 
     /// Carries `last` out, if there is something, and commits in the same trip.
     /// The error says whether the transaction may have been committed.
-    pub(super) async fn commit(mut self, last: Option<Statement<'_>>) -> Result<(), StoreError> {
+    pub(super) async fn commit(mut self, last: Asked<'_>) -> Result<(), StoreError> {
         if self.opening.is_some() {
-            match last {
+            if last.is_empty() {
                 // Nothing was done, so there is nothing to commit.
-                None => {
-                    self.taken.give_back();
-                    return Ok(());
-                }
-                // A connection that died while idle is noticed before the COMMIT is on its way.
-                Some(_) if self.taken.idle().is_some_and(|idle| ALIVE < idle) => {
-                    self.opened(None).await?;
-                }
-                Some(_) => {}
+                self.taken.give_back();
+                return Ok(());
+            }
+            // A connection that died while idle is noticed before the COMMIT is on its way.
+            if self.taken.idle().is_some_and(|idle| ALIVE < idle) {
+                self.opened(&[]).await?;
             }
         }
         self.ask(last, "commit;").await.map_err(StoreError::of_commit)?;
@@ -86,21 +96,21 @@ impl Transaction {
 
     /// A question without a COMMIT. A connection that died while idle fails at
     /// the first, before any work, so the next one is tried: at most all are dead.
-    async fn opened(&mut self, statement: Option<Statement<'_>>) -> Result<Answer, StoreError> {
+    async fn opened(&mut self, asked: Asked<'_>) -> Result<Vec<Answer>, StoreError> {
         loop {
             let is_first = self.opening.is_some();
             let opening = self.opening.clone();
-            match self.ask(statement, "").await {
+            match self.ask(asked, "").await {
                 Err(error) if is_first && self.taken.idle().is_some() && is_dead_line(&error) => {
                     self.taken = Arc::clone(self.taken.pool()).take().await?;
                     self.opening = opening;
                 }
-                answer => return Ok(answer?),
+                answers => return Ok(answers?),
             }
         }
     }
 
-    async fn ask(&mut self, statement: Option<Statement<'_>>, ending: &str) -> Result<Answer, sqlx::Error> {
+    async fn ask(&mut self, asked: Asked<'_>, ending: &str) -> Result<Vec<Answer>, sqlx::Error> {
         self.trips.fetch_add(1, Ordering::Relaxed);
         let line = self
             .taken
@@ -108,24 +118,48 @@ impl Transaction {
             .map_err(|error| sqlx::Error::Protocol(error.to_string()))?;
         // From here on a transaction may be open, whatever comes back.
         let mut question = self.opening.take().unwrap_or_default();
-        let planned = statement.map(|(sql, values)| line.plans.write(sql, values, &mut question));
+        // The place of each statement among the commands of the question.
+        let mut places = Vec::with_capacity(asked.len());
+        let mut commands = commands_in(&question);
+        for (before, (sql, values)) in asked {
+            question.push_str(before);
+            commands += commands_in(before) + line.plans.write(sql, values, &mut question);
+            places.push(commands);
+            commands += 1;
+        }
         question.push_str(ending);
-        let mut answer = Answer::default();
-        // Texts of this program; values are quoted where they are written.
-        let mut parts = line.link.fetch_many(sqlx::raw_sql(AssertSqlSafe(question)));
-        while let Some(part) = parts.try_next().await? {
-            match part {
-                Either::Right(row) => answer.rows.push(row),
-                // What is around the statement changes no row.
-                Either::Left(done) => answer.changed += done.rows_affected(),
+        let answers = answered(&mut line.link, question, &places).await;
+        line.plans.answered(answers.is_ok());
+        answers
+    }
+}
+
+/// The answers of the commands at `places`.
+async fn answered(link: &mut PgConnection, question: String, places: &[usize]) -> Result<Vec<Answer>, sqlx::Error> {
+    let mut answers = Vec::with_capacity(places.len());
+    let (mut command, mut answer) = (0, Answer::default());
+    // Texts of this program; values are quoted where they are written.
+    let mut parts = link.fetch_many(sqlx::raw_sql(AssertSqlSafe(question)));
+    while let Some(part) = parts.try_next().await? {
+        match part {
+            Either::Right(row) => answer.rows.push(row),
+            Either::Left(done) => {
+                answer.changed = done.rows_affected();
+                let whole = std::mem::take(&mut answer);
+                if places.get(answers.len()) == Some(&command) {
+                    answers.push(whole);
+                }
+                command += 1;
             }
         }
-        drop(parts);
-        if let Some(planned) = planned {
-            line.plans.keep(&planned);
-        }
-        Ok(answer)
     }
+    Ok(answers)
+}
+
+/// How many commands a text of this program has that stands around statements:
+/// there is no semicolon in a value of it.
+fn commands_in(text: &str) -> usize {
+    text.bytes().filter(|byte| *byte == b';').count()
 }
 
 /// Whether the connection was gone before it was used: the server closed it

@@ -88,30 +88,23 @@ pub(super) struct Plans {
     numbers: HashMap<String, u64>,
     /// Numbers are not used again: a failed question may have prepared its text.
     next: u64,
-}
-
-/// A statement of a question that was not answered yet.
-#[must_use]
-pub(super) struct Planned<'a> {
-    sql: &'a str,
-    number: u64,
-    is_new: bool,
+    /// Texts that the question under way prepares.
+    unsure: Vec<String>,
 }
 
 impl Plans {
     /// Writes what prepares `sql`, where that was not done yet, and executes it.
-    pub(super) fn write<'a>(&mut self, sql: &'a str, values: &Values, question: &mut String) -> Planned<'a> {
+    /// Answers how many commands stand before the one that is waited for.
+    pub(super) fn write(&mut self, sql: &str, values: &Values, question: &mut String) -> usize {
         if let Some(&number) = self.numbers.get(sql) {
             execute(number, values, question);
-            return Planned {
-                sql,
-                number,
-                is_new: false,
-            };
+            return 0;
         }
+        let mut before = 1;
         if self.numbers.len() >= PLANS {
             self.numbers.clear();
             question.push_str("deallocate all;");
+            before += 1;
         }
         self.next += 1;
         let number = self.next;
@@ -121,17 +114,18 @@ impl Plans {
         }
         question.push_str(&format!(" as {sql};"));
         execute(number, values, question);
-        Planned {
-            sql,
-            number,
-            is_new: true,
-        }
+        self.numbers.insert(sql.to_owned(), number);
+        self.unsure.push(sql.to_owned());
+        before
     }
 
-    /// The question was answered without an error.
-    pub(super) fn keep(&mut self, planned: &Planned<'_>) {
-        if planned.is_new {
-            self.numbers.insert(planned.sql.to_owned(), planned.number);
+    /// The question was answered, with an error or without one. After an error
+    /// nobody knows what it came to prepare.
+    pub(super) fn answered(&mut self, well: bool) {
+        for sql in self.unsure.drain(..) {
+            if !well {
+                self.numbers.remove(&sql);
+            }
         }
     }
 }
@@ -152,8 +146,8 @@ mod tests {
 
     fn written(plans: &mut Plans, sql: &str, args: &[Arg<'_>]) -> String {
         let mut question = String::new();
-        let planned = plans.write(sql, &Values::of(args).unwrap(), &mut question);
-        plans.keep(&planned);
+        plans.write(sql, &Values::of(args).unwrap(), &mut question);
+        plans.answered(true);
         question
     }
 
@@ -185,6 +179,21 @@ mod tests {
         assert!(written(&mut plans, "select 0", &[]).starts_with("execute p1;"));
         assert!(written(&mut plans, "select 'one more'", &[]).starts_with("deallocate all;prepare p513 as"));
         assert!(written(&mut plans, "select 0", &[]).starts_with("prepare p514 as"));
+    }
+
+    #[test]
+    fn a_text_that_stands_twice_in_a_question_is_prepared_once_and_anew_after_an_error() {
+        let mut plans = Plans::default();
+        let mut question = String::new();
+        let none = Values::default();
+        assert_eq!(plans.write("select 1", &none, &mut question), 1);
+        assert_eq!(plans.write("select 1", &none, &mut question), 0);
+        assert_eq!(question, "prepare p1 as select 1;execute p1;execute p1;");
+        plans.answered(false);
+        assert_eq!(
+            written(&mut plans, "select 1", &[]),
+            "prepare p2 as select 1;execute p2;"
+        );
     }
 
     #[test]

@@ -117,6 +117,7 @@ impl Bodies {
             T::BudgetExceeded => EventBody::BudgetExceeded(read(data)?),
             T::TodoUpdated => EventBody::TodoUpdated(read(data)?),
             T::ArtifactCreated => EventBody::ArtifactCreated(read(data)?),
+            T::CheckpointRestored => EventBody::CheckpointRestored(read(data)?),
             T::ToolOutputRisk => EventBody::ToolOutputRisk(read(data)?),
             T::MemoryUpdated => EventBody::MemoryUpdated(read(data)?),
             T::ProcessStarted => EventBody::ProcessStarted(read(data)?),

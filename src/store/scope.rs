@@ -5,10 +5,10 @@
 use futures::future::BoxFuture;
 
 use super::once::Once;
-use super::{Conn, Store, StoreError, Wall};
+use super::{Conn, LongWork, Store, StoreError, Wall};
 use crate::base::Clock;
 use crate::model::audit::Actor;
-use crate::model::id::{KeyId, TenantId};
+use crate::model::id::{KeyId, SessionId, TenantId};
 use crate::model::precondition::Precondition;
 
 /// A tenant's part of the store; cheap to clone.
@@ -26,6 +26,7 @@ pub struct Scope {
     only_if: Precondition,
     /// The stored key that the caller showed, if it did.
     key: Option<KeyId>,
+    long_work: LongWork,
 }
 
 /// A tenant's rows within one transaction.
@@ -36,6 +37,7 @@ pub struct Rows<'c> {
     pub(super) once: Option<Once>,
     pub(super) actor: Option<Actor>,
     only_if: Precondition,
+    long_work: LongWork,
     pub(super) clock: Clock,
 }
 
@@ -62,6 +64,7 @@ impl Store {
             actor: None,
             only_if: Precondition::default(),
             key: None,
+            long_work: LongWork::None,
         }
     }
 }
@@ -82,6 +85,12 @@ impl Scope {
     /// The same rows, for a caller who showed this key.
     pub fn by_key(mut self, key: Option<KeyId>) -> Self {
         self.key = key;
+        self
+    }
+
+    /// The same rows, where transactions meet what takes long.
+    pub fn long_work(mut self, long_work: LongWork) -> Self {
+        self.long_work = long_work;
         self
     }
 
@@ -126,10 +135,33 @@ impl Scope {
             .await
     }
 
+    /// As [`Scope::write`], for work of one session that reads first and then
+    /// writes: on Postgres it may share its transaction with that of other sessions.
+    /// Where it cannot, or one of the others spoils it, `make` makes it anew and it
+    /// is done alone.
+    pub async fn write_grouped<T, F>(
+        &self,
+        session: SessionId,
+        label: &'static str,
+        make: impl Fn() -> F,
+    ) -> Result<T, StoreError>
+    where
+        F: for<'c> FnOnce(Rows<'c>) -> BoxFuture<'c, Result<T, StoreError>> + Send + 'static,
+        T: Send + 'static,
+    {
+        let (open, work) = (self.opened(), make());
+        let whose = (self.tenant, session);
+        let grouped = self.store.write_grouped(whose, label, move |conn| work(open(conn)));
+        match grouped.await {
+            Err(StoreError::Alone) => self.write(label, make()).await,
+            done => done,
+        }
+    }
+
     /// Makes the rows of this scope out of a transaction.
     fn opened(&self) -> impl for<'c> FnOnce(&'c mut Conn) -> Rows<'c> + Send + 'static {
         let (tenant, user, once, actor) = (self.tenant, self.user.clone(), self.once.clone(), self.actor.clone());
-        let only_if = self.only_if.clone();
+        let (only_if, long_work) = (self.only_if.clone(), self.long_work);
         let clock = self.store.clock().clone();
         move |conn| Rows {
             conn,
@@ -138,6 +170,7 @@ impl Scope {
             once,
             actor,
             only_if,
+            long_work,
             clock,
         }
     }
@@ -147,5 +180,10 @@ impl Rows<'_> {
     /// What must hold for the change of the request that is carried out.
     pub fn precondition(&self) -> &Precondition {
         &self.only_if
+    }
+
+    /// What this transaction does about work that takes long.
+    pub fn long_work(&self) -> LongWork {
+        self.long_work
     }
 }

@@ -4,7 +4,7 @@
 //! A sum is kept in a few parts and a session always raises the same one, so
 //! that the turns of a tenant do not queue for one row. Parts are raised in the
 //! order of their subjects, last in a transaction: nobody who holds one waits
-//! for a session.
+//! for a session. A transaction of many sessions raises part after part.
 
 use super::scope::Rows;
 use super::transcript::wire_name;
@@ -231,7 +231,7 @@ fn usage_sum(row: &Row) -> Result<UsageSum, StoreError> {
 }
 
 /// Which part of a sum a session raises.
-fn part(session: SessionId) -> u32 {
+pub(super) fn part(session: SessionId) -> u32 {
     let bytes = session.to_string();
     // The end of an id is its random half.
     bytes

@@ -14,15 +14,12 @@ use crate::guard::threat::{self, Scope};
 use crate::model::id::{SessionId, TenantId};
 
 /// In this order (the original's); the first that is there and says something counts.
-const NAMES: [&str; 5] = [".hermes.md", "HERMES.md", "AGENTS.md", "CLAUDE.md", ".cursorrules"];
+pub(super) const NAMES: [&str; 5] = [".hermes.md", "HERMES.md", "AGENTS.md", "CLAUDE.md", ".cursorrules"];
 
-/// So many characters are shown (the original's limit)…
+/// So many characters are shown (the original's limit).
 const MOST_CHARS: usize = 20_000;
-/// … of a longer file these of its beginning and of its end.
-const HEAD_CHARS: usize = MOST_CHARS / 10 * 7;
-const TAIL_CHARS: usize = MOST_CHARS / 10 * 2;
 /// A longer file is no text for a model.
-const MOST_BYTES: u64 = 1024 * 1024;
+pub(super) const MOST_BYTES: u64 = 1024 * 1024;
 
 /// What the prompt says of the project; empty where there is nothing to say.
 pub async fn block(host: &Host, tenant: TenantId, session: SessionId) -> String {
@@ -52,22 +49,32 @@ async fn shown(workspace: &Workspace, name: &str) -> Option<String> {
     let bytes = match workspace.read(Path::new(name), MOST_BYTES).await {
         Ok(bytes) => bytes,
         Err(FileError::TooLong { .. }) => {
-            return Some(format!("[{name} is longer than {MOST_BYTES} bytes and was left out]"));
+            return Some(too_long(name));
         }
         Err(error) => {
             tracing::debug!(%error, "no context file");
             return None;
         }
     };
+    told(name, &bytes, MOST_CHARS)
+}
+
+pub(super) fn too_long(name: &str) -> String {
+    format!("[{name} is longer than {MOST_BYTES} bytes and was left out]")
+}
+
+/// What is said of a file with this content, in about `most` characters; nothing of
+/// an empty one.
+pub(super) fn told(name: &str, bytes: &[u8], most: usize) -> Option<String> {
     // What the store cannot hold has the form here that it has at the border.
-    let text = String::from_utf8_lossy(&bytes).replace('\0', "\u{FFFD}");
+    let text = String::from_utf8_lossy(bytes).replace('\0', "\u{FFFD}");
     let text = text.trim();
     if text.is_empty() {
         return None;
     }
     let found = threat::scan(text, Scope::Context);
     // Of a long text the scan sees the beginning only; what is shown is scanned whole.
-    let text = cut(name, text);
+    let text = cut(name, text, most);
     let found = match found.is_empty() {
         true => threat::scan(&text, Scope::Context),
         false => found,
@@ -82,16 +89,18 @@ async fn shown(workspace: &Workspace, name: &str) -> Option<String> {
 }
 
 /// The text, or its beginning and its end with a word on what is missing.
-fn cut(name: &str, text: &str) -> String {
+fn cut(name: &str, text: &str, most: usize) -> String {
     let chars = text.chars().count();
-    if chars <= MOST_CHARS {
+    if chars <= most {
         return text.to_owned();
     }
-    let left_out = chars - HEAD_CHARS - TAIL_CHARS;
+    // Of a longer one so much of its beginning and of its end.
+    let (head, tail) = (most / 10 * 7, most / 10 * 2);
+    let left_out = chars - head - tail;
     format!(
         "{}\n\n[… {left_out} of {chars} characters of {name} are left out here; read the file for them …]\n\n{}",
-        first_chars(text, HEAD_CHARS),
-        last_chars(text, TAIL_CHARS)
+        first_chars(text, head),
+        last_chars(text, tail)
     )
 }
 
@@ -108,10 +117,10 @@ mod tests {
         for (name, text) in files {
             std::fs::write(workspace.root().join(name), text).unwrap();
         }
-        told(&bench).await
+        block_of(&bench).await
     }
 
-    async fn told(bench: &Bench) -> String {
+    async fn block_of(bench: &Bench) -> String {
         let call = bench.call(serde_json::json!({}));
         block(&bench.host, call.tenant_id, call.session_id).await
     }
@@ -172,9 +181,9 @@ mod tests {
         )
         .unwrap();
         std::fs::create_dir(workspace.root().join("AGENTS.md")).unwrap();
-        assert_eq!(told(&bench).await, "");
+        assert_eq!(block_of(&bench).await, "");
         std::fs::write(workspace.root().join("CLAUDE.md"), "use tabs").unwrap();
-        assert!(told(&bench).await.ends_with("use tabs"));
+        assert!(block_of(&bench).await.ends_with("use tabs"));
     }
 
     #[tokio::test]

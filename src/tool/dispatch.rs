@@ -46,26 +46,36 @@ impl Reader {
 }
 
 /// Runs the call and brings its result under the bound of its reader.
-pub async fn run(tool: Arc<Entry>, call: Call, reader: Reader, after: Option<After>) -> Done {
+pub async fn run(tool: Arc<Entry>, call: Call, reader: Reader, mut after: Option<After>) -> Done {
     let shelf = Shelf {
         host: Arc::clone(&call.host),
         tenant: call.tenant_id,
         session: call.session_id,
         call: call.call_id,
     };
-    let effect = tool.effect(&call.arguments);
+    let cancel = call.cancel.clone();
+    let running = caught(Arc::clone(&tool), call);
+    let done = match &mut after {
+        Some(after) => after.around(tool.name(), cancel, Box::pin(running)).await,
+        None => running.await,
+    };
+    finish(&tool, done, (&shelf, &reader), after).await
+}
+
+/// Runs the tool; one that panics is a call that failed.
+async fn caught(tool: Arc<Entry>, call: Call) -> Done {
+    let (effect, id) = (tool.effect(&call.arguments), call.call_id);
     let running = Arc::clone(&tool);
     let started = AssertUnwindSafe(async move { running.run(call).await });
-    let Ok(done) = started.catch_unwind().await else {
-        tracing::error!(tool = tool.name(), call = %shelf.call, "a tool panicked");
+    started.catch_unwind().await.unwrap_or_else(|_| {
+        tracing::error!(tool = tool.name(), call = %id, "a tool panicked");
         let text = format!("Error executing {}: it stopped unexpectedly", tool.name());
-        return Done {
+        Done {
             // What it did before is not known.
             survived: effect == Effect::Write,
             ..Done::failure(error_text::envelope(&error_text::sanitise(&text)))
-        };
-    };
-    finish(&tool, done, (&shelf, &reader), after).await
+        }
+    })
 }
 
 /// From what the tool gave back to what the model is shown: secrets masked, the

@@ -18,6 +18,8 @@ const MAX_PAGES: usize = 1_000;
 const SHOWN_IN_A_ROW: u32 = 3;
 /// Files of which failed edits are counted; a model works on few at a time.
 const MAX_FAILED: usize = 100;
+/// Directories that are known to have been told of; an older one may be told again.
+const MAX_HINTED: usize = 200;
 /// Calls of these tools leave the counters alone; any other begins them anew.
 const READERS: [&str; 2] = ["read_file", "search_files"];
 
@@ -55,6 +57,8 @@ pub enum FileNews {
     EditFailed { file: FileKey },
     /// A search with these arguments was answered.
     Searched { search: FileKey },
+    /// What the directory says of itself was shown.
+    Hinted { directory: FileKey },
 }
 
 /// A path in few bytes, so that the value stays bounded: 128 bits of its hash.
@@ -123,6 +127,10 @@ pub struct FileViews {
     /// Edits that did not fit, by file, since the last that did; oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     failed_edits: Vec<Counted>,
+    /// Directories of which the model was shown what they say of themselves, oldest
+    /// first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    hinted: Vec<FileKey>,
 }
 
 /// Something and how often in a row it happened.
@@ -201,6 +209,11 @@ impl FileViews {
         }
     }
 
+    /// Whether the model was shown what the directory says of itself.
+    pub fn is_hinted(&self, directory: &FileKey) -> bool {
+        self.hinted.contains(directory)
+    }
+
     fn view(&self, file: &FileKey) -> Option<&FileView> {
         self.files.iter().find(|view| view.file == *file)
     }
@@ -241,6 +254,11 @@ impl FileViews {
                     key: file.clone(),
                     times,
                 });
+            }
+            FileNews::Hinted { directory } => {
+                let surplus = (self.hinted.len() + 1).saturating_sub(MAX_HINTED);
+                self.hinted.drain(..surplus);
+                self.hinted.push(directory.clone());
             }
             FileNews::Searched { search } => {
                 let same = self.last_search.take().filter(|last| last.key == *search);

@@ -25,8 +25,11 @@ use crate::guard::standing::{ContainerGuard, DenyList, Standing, under};
 use crate::guard::{Backend, Finding, Judgement, Setting};
 use crate::model::id::{SessionId, TenantId};
 use crate::model::skill::SkillOrigin;
+use crate::tool::checkpoints::Checkpoints;
+use crate::tool::file::writers::Writers;
 use crate::tool::processes::Processes;
-use crate::tool::readings::Readings;
+use crate::tool::readings::{Readings, Text};
+use crate::tool::skill;
 use crate::tool::skill::index::Index;
 use crate::tool::skill::library::Library;
 
@@ -55,6 +58,8 @@ pub struct HostSettings {
     pub memory_approval: bool,
     /// How long programs run, and what they may.
     pub code: config::CodeExecution,
+    /// Whether workspaces are kept as they were before a call.
+    pub checkpoints: config::Checkpoints,
     /// The home of the user the server runs as.
     pub home: PathBuf,
     /// Where the agent's own configuration lies.
@@ -92,6 +97,7 @@ pub struct PluginShelf {
 pub struct Host {
     environment: Environment,
     processes: Processes,
+    writers: Writers,
     data_dir: PathBuf,
     /// Directories beside the workspace that tools may enter.
     further: Vec<PathBuf>,
@@ -101,6 +107,7 @@ pub struct Host {
     known: Known,
     scanner: Arc<Scanner>,
     readings: Arc<Readings>,
+    checkpoints: Checkpoints,
     /// How much of a file is shown.
     pub files: config::Files,
     pub code: config::CodeExecution,
@@ -145,6 +152,8 @@ impl Host {
         Ok(Self {
             environment: Environment::Local(local.await),
             processes: Processes::default(),
+            writers: Writers::default(),
+            checkpoints: Checkpoints::new(settings.checkpoints.clone(), &data_dir),
             data_dir,
             further: writable.into_iter().chain(readable).collect(),
             deny: DenyList::new(&settings.deny).ok_or(HostError::Deny)?,
@@ -177,6 +186,11 @@ impl Host {
         &self.processes
     }
 
+    /// Files that calls are writing.
+    pub(in crate::tool) fn writers(&self) -> &Writers {
+        &self.writers
+    }
+
     /// The backend as the guard names it.
     pub fn backend(&self) -> Backend {
         match self.environment {
@@ -193,21 +207,51 @@ impl Host {
         cwd: Option<&str>,
         policies: impl IntoIterator<Item = &'p Compiled>,
     ) -> Judgement {
-        let (home, agent_home) = (self.home.to_string_lossy(), self.agent_home.to_string_lossy());
-        let setting = Setting {
-            backend,
-            home: &home,
-            agent_home: &agent_home,
-            cwd,
-            sudo_password: false,
-        };
         let standing = Standing {
             deny: Some(&self.deny),
             policies: std::iter::once(&self.policy).chain(policies).collect(),
             container: self.container_guard,
             mounts_host: false,
         };
-        under(command, self.readings.read(command, &setting), &setting, &standing)
+        self.within(backend, cwd, |setting| {
+            under(command, self.readings.read(command, setting), setting, &standing)
+        })
+    }
+
+    /// Whether judging the command in `cwd` takes no time that others would feel.
+    pub fn has_read(&self, command: &str, cwd: &str) -> bool {
+        self.within(self.backend(), Some(cwd), |setting| self.readings.has(command, setting))
+    }
+
+    /// Reads what calls bring, so that judging them is quick.
+    pub fn read(&self, unread: &[Text]) {
+        for text in unread {
+            match text {
+                Text::Command { command, cwd } => {
+                    self.within(self.backend(), Some(cwd), |setting| {
+                        self.readings.read(command, setting)
+                    });
+                }
+                Text::Skill(arguments) => {
+                    skill::dangers(arguments, &self.readings);
+                }
+            }
+        }
+    }
+
+    pub(super) fn readings(&self) -> &Readings {
+        &self.readings
+    }
+
+    fn within<T>(&self, backend: Backend, cwd: Option<&str>, look: impl FnOnce(&Setting<'_>) -> T) -> T {
+        let (home, agent_home) = (self.home.to_string_lossy(), self.agent_home.to_string_lossy());
+        look(&Setting {
+            backend,
+            home: &home,
+            agent_home: &agent_home,
+            cwd,
+            sudo_password: false,
+        })
     }
 
     /// The server's own secrets, to be masked in whatever is shown.
@@ -219,9 +263,9 @@ impl Host {
         &self.scanner
     }
 
-    /// Long commands that were read.
-    pub fn readings(&self) -> &Readings {
-        &self.readings
+    /// Workspaces as they were.
+    pub fn checkpoints(&self) -> &Checkpoints {
+        &self.checkpoints
     }
 
     /// What is asked about a program of another language than the shell's.
@@ -325,6 +369,9 @@ impl Host {
     /// Removes a session's directories. What cannot be removed is reported and
     /// left.
     pub async fn remove_workspace(&self, tenant: TenantId, session: SessionId) {
+        if let Err(error) = self.checkpoints.remove(tenant, session).await {
+            tracing::warn!(%session, %error, "the checkpoints of a deleted session are left behind");
+        }
         let (tenant, name) = (tenant.to_string(), session.to_string());
         if let Err(error) = self.environment.remove(&tenant, &name).await {
             let cause = std::error::Error::source(&error).map(ToString::to_string);

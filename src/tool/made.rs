@@ -76,7 +76,6 @@ fn files(root: &Directory) -> io::Result<Option<BTreeMap<PathBuf, (u64, i64)>>> 
         // Gone, or changed into something else meanwhile.
         let Ok(directory) = root.directory(&path) else { continue };
         for entry in directory.entries()? {
-            let entry = entry?;
             names += 1;
             if MAX_NAMES < names {
                 return Ok(None);

@@ -6,11 +6,13 @@
 pub mod arguments;
 pub mod artifacts;
 pub mod budget;
+pub mod checkpoints;
 mod clarify;
 mod code;
 pub mod coerce;
 pub mod command_line;
 pub mod context_file;
+pub mod context_hints;
 mod cronjob;
 mod decoder;
 mod delegation;
@@ -66,6 +68,7 @@ pub use host::{Host, HostError, HostSettings, PluginShelf};
 
 use budget::ResultLimit;
 use park::Park;
+use readings::Unread;
 use registry::Setup;
 use session_tools::SessionTools;
 
@@ -115,6 +118,9 @@ pub struct Place<'a> {
     pub backend: &'a str,
     /// What the tenant adds to the guard's rules.
     pub policies: &'a [Arc<Compiled>],
+    /// Where long commands are noted that nobody has read, in place of reading them;
+    /// the judgement does not count then.
+    pub unread: Option<&'a Unread>,
 }
 
 /// What the guard says of a call.
@@ -296,8 +302,12 @@ pub struct ToolWrites {
     pub artifacts: Vec<Kept>,
     /// What a scan says of a result that strangers wrote, where it says anything.
     pub risk: Option<crate::guard::threat::Risk>,
+    /// What the directories that it touched say of themselves.
+    pub hints: Vec<context_hints::Hint>,
     /// What the call saw or changed of files.
     pub files: Vec<file_views::FileNews>,
+    /// What those who stand around calls did to it.
+    pub trace: Vec<crate::model::trace::Trace>,
     /// Processes that it started.
     pub processes: Vec<crate::model::background::BackgroundRecord>,
 }

@@ -1,38 +1,33 @@
-//! Long commands that were read by the guard before the transaction which judges
-//! them: reading one takes milliseconds, and in a transaction everybody else who
-//! writes would wait for them. What was read is what would be read again, so a
-//! reading that is not here costs time and nothing else.
+//! Long texts of calls that the guard has read, by their hash: reading one takes
+//! milliseconds, for which nobody else is to wait. In a transaction one that was
+//! not read is noted and not read; whoever began the transaction has it read aside
+//! and begins anew. What was read is what would be read again, so a reading that
+//! is not here costs time and nothing else.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::hash::Hash;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::base::aside;
 use crate::guard::{Judgement, Setting, check};
-use crate::model::id::ApprovalId;
 
 /// Bytes of a command whose reading others would feel.
 pub const LONG: usize = 4 * 1024;
-/// Readings that are kept; a full map starts over. One may be a megabyte.
+/// Readings of a kind that are kept; a full map starts over. One may be a megabyte.
 const MOST_KEPT: usize = 64;
 
-/// A text, and where it would run. The rest of a setting is the server's own.
-type Key = ([u8; 32], Option<PathBuf>);
-
-/// Approvals that are remembered; a full set starts over.
-const MOST_ASKED: usize = 8_192;
+type TextHash = [u8; 32];
 
 #[derive(Debug, Default)]
-pub struct Readings(Mutex<Kept>);
-
-#[derive(Debug, Default)]
-struct Kept {
-    readings: HashMap<Key, Arc<Judgement>>,
-    /// Approvals whose turns have their calls read here. Of others nothing is
-    /// known: they were asked before this process, or by another.
-    asked: HashSet<ApprovalId>,
+pub struct Readings {
+    /// By the text, and where it would run. The rest of a setting is the server's own.
+    commands: Kept<(TextHash, Option<PathBuf>), Judgement>,
+    /// What is dangerous in a skill's text, by the arguments that bring it.
+    skills: Kept<TextHash, Vec<String>>,
 }
 
 impl Readings {
@@ -41,55 +36,91 @@ impl Readings {
         if command.len() <= LONG {
             return check(command, setting);
         }
-        let key = key(command, setting);
-        if let Some(kept) = self.kept(&key) {
-            return Judgement::clone(&kept);
-        }
-        let read = aside::work(true, || check(command, setting));
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if MOST_KEPT <= kept.readings.len() {
-            *kept = Kept::default();
-        }
-        kept.readings.insert(key, Arc::new(read.clone()));
-        read
+        let read = || aside::work(true, || check(command, setting));
+        Judgement::clone(&self.commands.get_or(command_key(command, setting), read))
     }
 
-    /// Whether the calls beside the approval were read here.
-    pub fn were_read(&self, approval: ApprovalId) -> bool {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.asked.contains(&approval)
+    /// Whether [`Self::read`] answers at once.
+    pub fn has(&self, command: &str, setting: &Setting<'_>) -> bool {
+        command.len() <= LONG || self.commands.get(&command_key(command, setting)).is_some()
     }
 
-    /// The calls beside these approvals are read.
-    pub fn have_read(&self, approvals: impl IntoIterator<Item = ApprovalId>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if MOST_ASKED <= kept.asked.len() {
-            kept.asked.clear();
-        }
-        kept.asked.extend(approvals);
+    /// What `scan` finds in the text of a skill.
+    pub fn skill(&self, arguments: &Value, scan: impl FnOnce() -> Vec<String>) -> Arc<Vec<String>> {
+        self.skills.get_or(skill_key(arguments), scan)
     }
 
-    /// How many long commands are known, for those who want to see that one is.
-    pub fn count(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).readings.len()
-    }
-
-    fn kept(&self, key: &Key) -> Option<Arc<Judgement>> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.readings.get(key).cloned()
-    }
-
-    #[cfg(test)]
-    pub(crate) fn holds(&self, command: &str, setting: &Setting<'_>) -> bool {
-        self.kept(&key(command, setting)).is_some()
+    /// Whether [`Self::skill`] answers at once.
+    pub fn has_skill(&self, arguments: &Value) -> bool {
+        self.skills.get(&skill_key(arguments)).is_some()
     }
 }
 
-fn key(command: &str, setting: &Setting<'_>) -> Key {
+/// Values that were made, until there are too many.
+#[derive(Debug)]
+struct Kept<K, T>(Mutex<HashMap<K, Arc<T>>>);
+
+impl<K, T> Default for Kept<K, T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: Eq + Hash, T> Kept<K, T> {
+    fn get(&self, key: &K) -> Option<Arc<T>> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.get(key).cloned()
+    }
+
+    fn get_or(&self, key: K, make: impl FnOnce() -> T) -> Arc<T> {
+        if let Some(kept) = self.get(&key) {
+            return kept;
+        }
+        let made = Arc::new(make());
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if MOST_KEPT <= kept.len() {
+            kept.clear();
+        }
+        kept.insert(key, Arc::clone(&made));
+        made
+    }
+}
+
+fn command_key(command: &str, setting: &Setting<'_>) -> (TextHash, Option<PathBuf>) {
     let text = Sha256::new()
         .chain_update([setting.backend as u8])
         .chain_update(command.as_bytes());
     (text.finalize().into(), setting.cwd.map(PathBuf::from))
+}
+
+fn skill_key(arguments: &Value) -> TextHash {
+    Sha256::digest(arguments.to_string().as_bytes()).into()
+}
+
+/// A text that a decision met and that nobody has read.
+#[derive(Debug)]
+pub enum Text {
+    Command {
+        command: String,
+        cwd: String,
+    },
+    /// Arguments that bring the text of a skill.
+    Skill(Value),
+}
+
+/// Texts to be read before the decision counts.
+#[derive(Debug, Default)]
+pub struct Unread(Mutex<Vec<Text>>);
+
+impl Unread {
+    pub(super) fn note(&self, text: Text) {
+        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.push(text);
+    }
+
+    pub fn noted(self) -> Vec<Text> {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[cfg(test)]
@@ -113,10 +144,11 @@ mod tests {
         let long = format!("{} rm -rf build", "echo a; ".repeat(1_000));
         let read = readings.read(&long, &setting("/w"));
         assert_eq!((read.verdict, &read), (Verdict::Ask, &check(&long, &setting("/w"))));
-        assert!(readings.holds(&long, &setting("/w")) && !readings.holds(&long, &setting("/v")));
+        assert!(readings.has(&long, &setting("/w")) && !readings.has(&long, &setting("/v")));
         assert_eq!(readings.read(&long, &setting("/w")), read);
         readings.read("echo a", &setting("/w"));
-        assert!(!readings.holds("echo a", &setting("/w")));
+        assert_eq!(readings.commands.0.lock().unwrap().len(), 1);
+        assert!(readings.has("echo a", &setting("/w")), "what is short is read at once");
     }
 
     #[test]
@@ -126,6 +158,6 @@ mod tests {
             let long = format!("echo {number}; {}", "echo a; ".repeat(600));
             readings.read(&long, &setting("/w"));
         }
-        assert_eq!(readings.count(), 1);
+        assert_eq!(readings.commands.0.lock().unwrap().len(), 1);
     }
 }

@@ -108,6 +108,7 @@ pub(crate) fn place(cwd: &Path) -> Place<'_> {
         cwd,
         backend: "local",
         policies: &[],
+        unread: None,
     }
 }
 
@@ -125,6 +126,7 @@ fn settings(directory: &Path) -> HostSettings {
         files: Config::load(&Sources::default()).unwrap().files,
         skills: Config::load(&Sources::default()).unwrap().skills,
         memory_approval: false,
+        checkpoints: Config::load(&Sources::default()).unwrap().checkpoints,
         code: Config::load(&Sources::default()).unwrap().code_execution,
         home: "/home/alice".into(),
         agent_home: "/home/alice/.hermes".into(),

@@ -3,6 +3,7 @@
 //! each commit starts what may follow.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,9 +11,10 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::change::Change;
 use super::engine::Engine;
 use super::nested::Programs;
-use super::owner::{Change, Gone, Owned, cancel_outcome};
+use super::owner::{Gone, Owned, cancel_outcome};
 use super::run::{KILL_PATIENCE, TOGETHER, ending, timed_out};
 use super::scripted;
 use super::state::State;
@@ -22,10 +24,13 @@ use super::{consult, hooked};
 use crate::base::Timestamp;
 use crate::model::call::CallStatus;
 use crate::model::id::CallId;
+use crate::model::record::CallRecord;
+use crate::tool::checkpoints::{self, Moment};
+use crate::tool::context_hints::Touched;
 use crate::tool::dispatch::{self, Reader};
 use crate::tool::registry::Entry;
 use crate::tool::session_tools::SessionTools;
-use crate::tool::{Call, Done, error_text};
+use crate::tool::{Call, Done, Place, error_text};
 
 /// Calls that run together must be done by then (Hermes: 420 s).
 const BATCH: Duration = Duration::from_secs(420);
@@ -74,7 +79,6 @@ pub(super) async fn run_calls(engine: &Engine, owned: &mut Owned, watch: &mut Wa
             }
             wanted = programs.next(|asked| consult::consult(engine, owned, asked)) => {
                 let call = programs.begin(wanted);
-                engine.read_nested(&call, &owned.state.session).await;
                 if owned.commit(engine, Change::Nested(Box::new(call))).await.is_err() {
                     flight.kill().await;
                     return Err(Gone);
@@ -202,7 +206,16 @@ impl InFlight {
                 false => Reader::Model(engine.budget()),
             };
             let running = dispatch::run(tool.clone(), call, reader, after);
-            let task = self.tasks.spawn(async move { (id, running.await) });
+            let touched = touched(engine, owned, (record, tool), &scene.workspace);
+            let ahead = checkpoints::ahead(engine.host().clone(), engine.clock().clone(), moment(owned, record));
+            let task = self.tasks.spawn(async move {
+                let _held = ahead.await;
+                let mut done = running.await;
+                if let Some(touched) = touched {
+                    touched.hint(&mut done).await;
+                }
+                (id, done)
+            });
             self.by_task.insert(task.id(), id);
         }
         let calls = owned.state.calls.iter();
@@ -291,6 +304,37 @@ fn as_judged<'a>(tools: &'a SessionTools, form: Option<&String>, name: &str) -> 
         false => Err("was replaced just before the call would have started"),
     });
     tool.map_err(|why| error_text::envelope(&format!("the tool `{name}` {why}: the call was not run")))
+}
+
+/// Where the call looks about, for what is said there; a program is told nothing.
+fn touched(engine: &Engine, owned: &Owned, (call, tool): (&CallRecord, &Entry), workspace: &Path) -> Option<Touched> {
+    let session = &owned.state.session;
+    if !engine.settings().context_files || call.nested.is_some() {
+        return None;
+    }
+    let place = Place {
+        workspace,
+        cwd: standing(workspace, session.cwd.as_deref()),
+        backend: &session.environment.backend,
+        policies: &[],
+        unread: None,
+    };
+    let whose = (engine.host(), owned.tenant, session.home());
+    Touched::by(tool, call.effective_arguments(), &place, whose, &session.seen_files)
+}
+
+/// What a checkpoint is told of a call.
+fn moment(owned: &Owned, call: &CallRecord) -> Moment {
+    Moment {
+        tenant: owned.tenant,
+        home: owned.state.session.home(),
+        session: owned.state.session.session_id,
+        turn: call.turn_id,
+        answer: call.message_id,
+        call: call.call_id,
+        tool: call.name.clone(),
+        is_due: checkpoints::is_due(&call.name, call.effective_arguments()),
+    }
 }
 
 fn overdue() -> Done {

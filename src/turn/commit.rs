@@ -3,8 +3,6 @@
 //! was decided. An ended turn promotes the queue's head in the same
 //! transaction.
 
-use std::sync::Arc;
-
 use super::budgets;
 use super::engine::{Engine, Scene};
 use super::hooked::News;
@@ -13,20 +11,20 @@ use super::policies;
 use super::review;
 use super::state::State;
 use super::step::Step;
+use super::world::World;
 use crate::base::Timestamp;
-use crate::guard::policy::Compiled;
 use crate::live::drafts::Item;
 use crate::live::hub::Pen;
 use crate::model::approval::{Approval, ApprovalStatus, SMART};
 use crate::model::call::Execution;
 use crate::model::event::EventType;
-use crate::model::grant::Grant;
 use crate::model::id::{CallId, MessageId};
 use crate::model::job::JOB_ID;
 use crate::model::memory::Memories;
 use crate::model::policy::DEFAULT;
 use crate::model::record::{CallRecord, MessageRecord, NewEvent, SessionRecord, TurnRecord, Writes};
-use crate::store::{Rows, StoreError};
+use crate::store::{Aside, LongWork, Rows, StoreError};
+use crate::tool::readings::Unread;
 
 /// What one transaction left.
 #[derive(Debug)]
@@ -133,7 +131,7 @@ pub(super) async fn carry_out_callless(
     let scene = engine.scene(&state.session, &state.turn);
     let state = with_budgets(rows, engine, &scene, state).await?;
     let state = with_memories(rows, &scene, state).await?;
-    let decided = decide(engine, &scene, state, (&[], &[]), change);
+    let decided = by_world(&engine.world(&scene, &[], &[]), state, change);
     // Boxed: many futures hold this one.
     Box::pin(carried(rows, engine, decided, pen)).await
 }
@@ -160,9 +158,6 @@ async fn carried(
         writes.turns.push(state.turn.clone());
     }
     let risen = kin::risen(&state, &mut writes);
-    // Whoever asks has read what there is to be read beside it.
-    let asked = writes.new_approvals.iter().map(|approval| approval.id);
-    engine.host().readings().have_read(asked);
     let to_review = writes.new_approvals.iter();
     let to_review = to_review
         .filter(|approval| approval.reviewer == SMART)
@@ -205,25 +200,61 @@ async fn by_grants(
     state: State,
     change: impl FnOnce(&mut Step<'_>) + Clone + Send,
 ) -> Result<Decided, StoreError> {
+    debug_assert_ne!(
+        rows.long_work(),
+        LongWork::None,
+        "calls are judged where the transaction may begin anew"
+    );
     let scene = engine.scene(&state.session, &state.turn);
     let state = with_budgets(rows, engine, &scene, state).await?;
     let user = state.session.user_id.clone();
     let (home, named) = (state.session.home(), policies::named(&state.session));
     let now = engine.clock().now();
     let (mut grants, bodies) = rows.grants_and_policies((home, &user, now), (DEFAULT, named)).await?;
-    let policies = engine.policies().among(&state.session, &bodies);
+    let policies = engine.policies().among(&state.session, &bodies, rows.long_work())?;
     for _ in 0..GRANT_TRIES {
         if grants.is_empty() {
             break;
         }
-        let (after, writes, now) = decide(engine, &scene, state.clone(), (&grants, &policies), change.clone());
+        let mut world = engine.world(&scene, &grants, &policies);
+        world.unread = unread(rows);
+        let (after, writes, now) = judged(engine, world, state.clone(), change.clone())?;
         if rows.use_grants(&user, &writes.used_grants, now).await? {
             return Ok((after, writes, now));
         }
         grants = rows.grants_in_force(home, &user, engine.clock().now()).await?;
     }
     // Without any grant somebody is asked.
-    Ok(decide(engine, &scene, state, (&[], &policies), change))
+    let mut world = engine.world(&scene, &[], &policies);
+    world.unread = unread(rows);
+    judged(engine, world, state, change)
+}
+
+/// Decides, unless what is judged for it is still to be read: that takes long.
+fn judged(
+    engine: &Engine,
+    world: World<'_>,
+    state: State,
+    change: impl FnOnce(&mut Step<'_>),
+) -> Result<Decided, StoreError> {
+    let decided = by_world(&world, state, change);
+    left_unread(engine, world.unread)?;
+    Ok(decided)
+}
+
+/// Where a decision of this transaction notes what is to be read first.
+pub(super) fn unread(rows: &Rows<'_>) -> Option<Unread> {
+    (rows.long_work() == LongWork::Leave).then(Unread::default)
+}
+
+/// Leaves the transaction for what was met unread in it.
+pub(super) fn left_unread(engine: &Engine, unread: Option<Unread>) -> Result<(), StoreError> {
+    let noted = unread.map(Unread::noted).unwrap_or_default();
+    if noted.is_empty() {
+        return Ok(());
+    }
+    let host = engine.host().clone();
+    Err(StoreError::Aside(Aside::new(move || host.read(&noted))))
 }
 
 async fn with_budgets(rows: &mut Rows<'_>, engine: &Engine, scene: &Scene, state: State) -> Result<State, StoreError> {
@@ -252,15 +283,8 @@ async fn with_memories(rows: &mut Rows<'_>, scene: &Scene, state: State) -> Resu
     Ok(State { memories, ..state })
 }
 
-fn decide(
-    engine: &Engine,
-    scene: &Scene,
-    state: State,
-    (grants, policies): (&[Grant], &[Arc<Compiled>]),
-    change: impl FnOnce(&mut Step<'_>),
-) -> Decided {
-    let world = engine.world(scene, grants, policies);
-    let mut step = Step::new(&world, state);
+fn by_world(world: &World<'_>, state: State, change: impl FnOnce(&mut Step<'_>)) -> Decided {
+    let mut step = Step::new(world, state);
     change(&mut step);
     let (state, writes) = step.done();
     (state, writes, world.now)

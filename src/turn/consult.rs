@@ -1,5 +1,5 @@
-//! Calls of programs before they are stored: hooks are asked and long commands
-//! are looked at here, while the turn's owner goes on with what else runs.
+//! Calls of programs before they are stored: hooks are asked and commands
+//! are scanned here, while the turn's owner goes on with what else runs.
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -7,12 +7,10 @@ use serde_json::{Map, Value};
 
 use super::engine::Engine;
 use super::owner::Owned;
-use super::read_ahead::Where;
 use crate::model::id::CallId;
 use crate::tool::coerce;
 use crate::tool::hook::{Before, Subject};
 use crate::tool::nested::Asked;
-use crate::tool::readings::LONG;
 use crate::tool::session_tools::SessionTools;
 
 /// A call that is wanted, with what hooks made of it.
@@ -37,7 +35,6 @@ pub(super) fn consult(engine: &Engine, owned: &Owned, asked: Asked) -> Consulted
         parent_call_id: Some(asked.parent),
     };
     let tools = engine.scene(&state.session, &state.turn).tools;
-    let place = Where::of(&state.session);
     async move {
         let gone = asked.cancel.clone();
         let seen = async {
@@ -45,11 +42,6 @@ pub(super) fn consult(engine: &Engine, owned: &Owned, asked: Asked) -> Consulted
             let arguments = before.arguments.as_ref().unwrap_or(&asked.arguments);
             if let Some(command) = arguments.get("command").and_then(Value::as_str) {
                 engine.host().scan(command).await;
-                if LONG < command.len() {
-                    engine
-                        .read_call(&asked.name, Value::Object(arguments.clone()), place)
-                        .await;
-                }
             }
             before
         };

@@ -452,6 +452,7 @@ impl Engine {
             grants,
             policies,
             rules: &scene.rules,
+            unread: None,
         }
     }
 

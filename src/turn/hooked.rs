@@ -57,10 +57,10 @@ pub(super) async fn before(
     all
 }
 
-/// Who may change the result of a call that runs; `None` where nobody does.
+/// Who stands around a call that runs, and behind it; `None` where nobody does.
 pub(super) fn after(engine: &Engine, owned: &Owned, call: &CallRecord) -> Option<After> {
     let hooks = engine.hooks();
-    hooks.has(HookPoint::TransformToolResult).then(|| After {
+    hooks.attend_calls().then(|| After {
         hooks: hooks.clone(),
         subject: Subject {
             tenant_id: owned.tenant,

@@ -8,6 +8,7 @@
 pub mod admission;
 mod budgets;
 mod calls;
+mod change;
 mod commit;
 mod consult;
 mod context;
@@ -22,7 +23,6 @@ mod overflow;
 mod owner;
 mod policies;
 mod prompt;
-mod read_ahead;
 pub mod requests;
 mod review;
 mod run;

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use futures::StreamExt;
 
+use super::change::Change;
 use super::engine::Engine;
 use super::next::Outcome;
-use super::owner::{Change, Gone, Owned, cancel_outcome, store_unavailable};
+use super::owner::{Gone, Owned, cancel_outcome};
 use super::run::{ending, timed_out};
 use super::said::{self, Said};
 use super::scripted;
@@ -76,7 +77,9 @@ pub(super) async fn call_model(
     };
     let Some(mut request) = loaded else {
         // As soon as the store is back the turn ends.
-        return owned.commit(engine, ending(store_unavailable(), Vec::new())).await;
+        return owned
+            .commit(engine, ending(Outcome::store_unavailable(), Vec::new()))
+            .await;
     };
     let mut tries = Tries::default();
     loop {
@@ -131,7 +134,7 @@ async fn unasked(engine: &Engine, owned: &mut Owned, watch: &mut Watch, with_too
         Ok(answer) => answer,
         Err(error) => {
             tracing::error!(turn = %owned.state.turn.turn_id, %error, "what a script printed cannot be read");
-            let ended = owned.commit(engine, ending(store_unavailable(), Vec::new()));
+            let ended = owned.commit(engine, ending(Outcome::store_unavailable(), Vec::new()));
             return Some(ended.await);
         }
     };
@@ -152,7 +155,6 @@ async fn store(
         Err(signal) => return end(engine, owned, message_id, signal).await,
     };
     scan(engine, &answer, &hooked).await;
-    engine.read_ahead(&answer, &hooked, &owned.state.session).await;
     let answer = AnswerIn {
         message_id,
         answer,

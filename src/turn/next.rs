@@ -60,6 +60,23 @@ impl Outcome {
         }
     }
 
+    /// The end of a turn whose step cannot be stored for a fault of ours.
+    pub(super) fn broken() -> Self {
+        let problem = Problem::new(
+            ProblemCode::Internal,
+            "the turn's next step could not be stored; the server's log says why",
+        );
+        Self::failed(StopReason::Error, problem)
+    }
+
+    pub(super) fn store_unavailable() -> Self {
+        let problem = Problem::new(
+            ProblemCode::StoreUnavailable,
+            "the store was away for longer than `store.retry_seconds` while the turn ran; results that were there are kept",
+        );
+        Self::failed(StopReason::StoreUnavailable, problem)
+    }
+
     /// The end of a turn that was asked to stop.
     pub fn stopped(reason: CancelReason) -> Self {
         match reason {

@@ -5,27 +5,24 @@
 
 use std::time::Duration;
 
+use futures::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use super::change::Change;
 use super::commit::{self, Carried};
 use super::engine::Engine;
 use super::hooked::News;
 use super::kin;
 use super::next::Outcome;
 use super::state::State;
-use super::step::{AnswerIn, NestedIn, Partial, Step};
-use tokio_util::sync::CancellationToken;
-
 use crate::live::hub::Writer;
 use crate::model::approval::SMART;
 use crate::model::artifact::Kept;
 use crate::model::background::BackgroundRecord;
-use crate::model::call::CallStatus;
-use crate::model::id::{CallId, MessageId, TenantId};
-use crate::model::problem::{Problem, ProblemCode};
+use crate::model::id::{CallId, TenantId};
 use crate::model::record::{MessageRecord, TurnRecord};
 use crate::model::turn::StopReason;
-use crate::model::usage::Spent;
-use crate::store::{BellReceiver, Fence, Rows, Scope, StoreError};
-use crate::tool::Done;
+use crate::store::{BellReceiver, Fence, LongWork, MOST_ASIDE, Rows, Scope, StoreError};
 
 /// Pause between two tries of a commit while the store is away.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
@@ -59,173 +56,25 @@ pub(super) struct Opening {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Gone;
 
-/// One thing that happened to the turn, as data: a commit can be tried again.
-#[derive(Clone, Debug)]
-pub(super) enum Change {
-    Answer(Box<AnswerIn>),
-    Results(Vec<(CallId, Done)>),
-    /// A program of a running call makes a call.
-    Nested(Box<NestedIn>),
-    /// Results that are there when the process lets go of the turn: nothing
-    /// follows from them here.
-    Kept(Vec<(CallId, Done)>),
-    Retrying {
-        attempt: u32,
-        delay: Duration,
-        error: Problem,
-        /// What the answer took that cannot be used.
-        spent: Option<Spent>,
-    },
-    End {
-        outcome: Outcome,
-        results: Vec<(CallId, Done)>,
-        partial: Option<(MessageId, Partial)>,
-        /// What the last answer took, if it came too late or cannot be used.
-        spent: Option<Spent>,
-    },
-}
-
 /// Changes of the user that wait for a person.
 async fn waiting(rows: &mut Rows<'_>, state: &State) -> Result<usize, StoreError> {
     let count = rows.count_pending_writes_of(&state.session.user_id).await?;
     Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
-impl Change {
-    fn label(&self) -> &'static str {
-        match self {
-            Self::Answer(_) => "answer",
-            Self::Results(_) | Self::Kept(_) => "results",
-            Self::Nested(_) => "nested",
-            Self::Retrying { .. } => "retrying",
-            Self::End { .. } => "end",
-        }
+/// What a change builds on beside its session and its turn.
+async fn changing(rows: &mut Rows<'_>, engine: &Engine, state: State, change: &Change) -> Result<State, StoreError> {
+    let mut state = state;
+    if change.remembers() {
+        state.memories = rows.lock_memories(&state.session.user_id, engine.clock().now()).await?;
     }
-
-    /// Whether results change what is remembered of the user.
-    fn remembers(&self) -> bool {
-        let (Self::Results(results) | Self::Kept(results) | Self::End { results, .. }) = self else {
-            return false;
-        };
-        results.iter().any(|(_, done)| done.writes.memory.is_some())
+    if change.stages() && engine.host().stages_writes() {
+        state.waiting_writes = waiting(rows, &state).await?;
     }
-
-    /// Whether results may leave something for a person to let in.
-    fn stages(&self) -> bool {
-        let (Self::Results(results) | Self::Kept(results) | Self::End { results, .. }) = self else {
-            return false;
-        };
-        let mut writes = results.iter().map(|(_, done)| &done.writes);
-        writes.any(|writes| writes.pending.is_some() || writes.memory.is_some())
+    if change.schedules() {
+        state.jobs = rows.lock_jobs_of(&state.session.user_id).await?;
     }
-
-    /// Whether results change jobs of the user.
-    fn schedules(&self) -> bool {
-        let (Self::Results(results) | Self::Kept(results) | Self::End { results, .. }) = self else {
-            return false;
-        };
-        results.iter().any(|(_, done)| done.writes.jobs.is_some())
-    }
-
-    /// Whether calls may be judged or start because of it: behind the last result of
-    /// a batch only the model is next.
-    fn judges_calls(&self, state: &State) -> bool {
-        match self {
-            Self::Answer(answer) => !answer.answer.calls.is_empty(),
-            Self::Results(results) => {
-                let mut open = state.calls.iter().filter(|call| !call.status.is_settled());
-                // A result of a call that does not run counts for nothing.
-                open.any(|call| call.status != CallStatus::Running || results.iter().all(|(id, _)| *id != call.call_id))
-            }
-            Self::Nested(_) => true,
-            Self::Kept(_) | Self::Retrying { .. } | Self::End { .. } => false,
-        }
-    }
-
-    fn make(self, step: &mut Step<'_>) {
-        match self {
-            Self::Answer(answer) => step.answer(*answer),
-            Self::Results(results) => step.results(results),
-            Self::Nested(call) => step.nested(*call),
-            Self::Kept(results) => step.keep(results),
-            Self::Retrying {
-                attempt,
-                delay,
-                error,
-                spent,
-            } => step.retrying(attempt, delay, &error, spent),
-            Self::End {
-                outcome,
-                results,
-                partial,
-                spent,
-            } => {
-                if let Some(spent) = spent {
-                    step.spend(spent);
-                }
-                step.end(outcome, results, partial);
-            }
-        }
-    }
-
-    /// Whether calls of the turn still run once this is stored. They are stopped
-    /// before the turn ends, or the next one would begin beside them.
-    fn leaves_running(&self, state: &State) -> bool {
-        let none = Vec::new();
-        let results = match self {
-            Self::Results(results) | Self::Kept(results) => results,
-            Self::Nested(_) => &none,
-            _ => return false,
-        };
-        let mut running = state.calls.iter().filter(|call| call.status == CallStatus::Running);
-        running.any(|call| results.iter().all(|(id, _)| *id != call.call_id))
-    }
-
-    /// The same happening while other calls run: what is there is kept, and
-    /// nothing follows from it yet.
-    fn keeping(self) -> Self {
-        match self {
-            Self::Results(results) => Self::Kept(results),
-            // It was not begun.
-            Self::Nested(_) => Self::Kept(Vec::new()),
-            other => other,
-        }
-    }
-
-    /// The same happening when the turn was cancelled meanwhile: what is there
-    /// is kept, nothing follows from it.
-    fn ending(self, outcome: Outcome) -> Self {
-        let (results, partial, spent) = match self {
-            Self::Answer(answer) => {
-                let AnswerIn {
-                    message_id,
-                    answer,
-                    spent,
-                    ..
-                } = *answer;
-                let partial = Partial {
-                    text: answer.text,
-                    reasoning: answer.reasoning,
-                };
-                (Vec::new(), Some((message_id, partial)), spent)
-            }
-            Self::Results(results) | Self::Kept(results) => (results, None, None),
-            Self::Nested(_) => (Vec::new(), None, None),
-            Self::Retrying { spent, .. } => (Vec::new(), None, spent),
-            Self::End {
-                results,
-                partial,
-                spent,
-                ..
-            } => (results, partial, spent),
-        };
-        Self::End {
-            outcome,
-            results,
-            partial,
-            spent,
-        }
-    }
+    Ok(state)
 }
 
 impl Owned {
@@ -257,9 +106,14 @@ impl Owned {
     async fn committed(&mut self, engine: &Engine, change: Change) -> Result<(), Gone> {
         let began = tokio::time::Instant::now();
         let mut change = change;
-        let (mut given_up, mut unclear) = (false, false);
+        let (mut given_up, mut unclear, mut asides) = (false, false, 0);
         loop {
-            let error = match self.attempt(engine, change.clone()).await {
+            let long_work = if asides < MOST_ASIDE {
+                LongWork::Leave
+            } else {
+                LongWork::Inside
+            };
+            let error = match self.attempt(engine, change.clone(), long_work).await {
                 Ok(carried) => {
                     self.tell_processes(engine, &change);
                     return self.accept(engine, carried);
@@ -271,6 +125,11 @@ impl Owned {
                     unclear |= matches!(error, StoreError::Unclear(_));
                     tracing::warn!(turn = %self.state.turn.turn_id, %error, "a commit is tried again");
                 }
+                StoreError::Aside(aside) => {
+                    aside.done().await;
+                    asides += 1;
+                    continue;
+                }
                 // An unclear COMMIT may have come through after it was looked
                 // for: then it is our own step that the fence met.
                 StoreError::Lost if unclear => unclear = false,
@@ -279,7 +138,7 @@ impl Owned {
                     // A bug or a corrupt row: a successor would meet the same.
                     tracing::error!(turn = %self.state.turn.turn_id, %error, "a commit failed for good");
                     given_up = true;
-                    change = change.ending(broken());
+                    change = change.ending(Outcome::broken());
                 }
                 error => {
                     tracing::error!(turn = %self.state.turn.turn_id, %error, "the turn cannot even be failed");
@@ -290,10 +149,10 @@ impl Owned {
                 given_up = true;
                 change = match change.leaves_running(&self.state) {
                     true => {
-                        self.doomed = Some(store_unavailable());
+                        self.doomed = Some(Outcome::store_unavailable());
                         change.keeping()
                     }
-                    false => change.ending(store_unavailable()),
+                    false => change.ending(Outcome::store_unavailable()),
                 };
             }
             tokio::select! {
@@ -322,55 +181,49 @@ impl Owned {
         }
     }
 
-    async fn attempt(&self, engine: &Engine, change: Change) -> Result<Carried, StoreError> {
+    async fn attempt(&self, engine: &Engine, change: Change, long_work: LongWork) -> Result<Carried, StoreError> {
+        let label = change.label();
+        let scope = self.scope.clone().long_work(long_work);
+        // Work that was delegated moves the sessions above it as well.
+        if self.state.session.lineage.is_some() {
+            return scope.write(label, self.carrying(engine, change)).await;
+        }
+        let session = self.state.session.session_id;
+        let make = || self.carrying(engine, change.clone());
+        scope.write_grouped(session, label, make).await
+    }
+
+    /// The transaction of a change.
+    fn carrying(
+        &self,
+        engine: &Engine,
+        change: Change,
+    ) -> impl for<'c> FnOnce(Rows<'c>) -> BoxFuture<'c, Result<Carried, StoreError>> + Send + use<> {
         let engine = engine.clone();
         let known = self.state.clone();
         let pen = self.drafts.pen();
-        self.scope
-            .write(change.label(), move |mut rows| {
-                Box::pin(async move {
-                    kin::lock_above(&mut rows, &known.session).await?;
-                    let (session, turn) = (known.session.session_id, known.turn.turn_id);
-                    let fence = rows.fence(session, turn, (known.turn.epoch, known.turn.step)).await?;
-                    let fence = fence.ok_or(StoreError::Lost)?;
-                    let cancelled = fence.cancel_reason;
-                    let state = behind(&mut rows, known, fence).await?;
-                    let change = match cancelled {
-                        // Whoever runs them sees the cancel next.
-                        Some(_) if change.leaves_running(&state) => change.keeping(),
-                        Some(reason) => change.ending(Outcome::stopped(reason)),
-                        None => change,
-                    };
-                    let state = match change.remembers() {
-                        true => State {
-                            memories: rows.lock_memories(&state.session.user_id, engine.clock().now()).await?,
-                            ..state
-                        },
-                        false => state,
-                    };
-                    let state = match change.stages() && engine.host().stages_writes() {
-                        true => State {
-                            waiting_writes: waiting(&mut rows, &state).await?,
-                            ..state
-                        },
-                        false => state,
-                    };
-                    let state = match change.schedules() {
-                        true => State {
-                            jobs: rows.lock_jobs_of(&state.session.user_id).await?,
-                            ..state
-                        },
-                        false => state,
-                    };
-                    if change.judges_calls(&state) {
-                        commit::carry_out(&mut rows, &engine, state, Some(&pen), |step| change.make(step)).await
-                    } else {
-                        commit::carry_out_callless(&mut rows, &engine, state, Some(&pen), |step| change.make(step))
-                            .await
-                    }
-                })
+        move |mut rows| {
+            Box::pin(async move {
+                kin::lock_above(&mut rows, &known.session).await?;
+                let (session, turn) = (known.session.session_id, known.turn.turn_id);
+                let fence = rows.fence(session, turn, (known.turn.epoch, known.turn.step)).await?;
+                let fence = fence.ok_or(StoreError::Lost)?;
+                let cancelled = fence.cancel_reason;
+                let state = behind(&mut rows, known, fence).await?;
+                let change = match cancelled {
+                    // Whoever runs them sees the cancel next.
+                    Some(_) if change.leaves_running(&state) => change.keeping(),
+                    Some(reason) => change.ending(Outcome::stopped(reason)),
+                    None => change,
+                };
+                let state = changing(&mut rows, &engine, state, &change).await?;
+                if change.judges_calls(&state) {
+                    commit::carry_out(&mut rows, &engine, state, Some(&pen), |step| change.make(step)).await
+                } else {
+                    commit::carry_out_callless(&mut rows, &engine, state, Some(&pen), |step| change.make(step)).await
+                }
             })
-            .await
+        }
     }
 
     /// After an unclear COMMIT: whether it happened after all. The step tells.
@@ -476,20 +329,4 @@ async fn behind(rows: &mut Rows<'_>, known: State, fence: Fence) -> Result<State
 
 pub(super) fn cancel_outcome() -> Outcome {
     Outcome::cancelled(StopReason::CancelledByUser)
-}
-
-fn broken() -> Outcome {
-    let problem = Problem::new(
-        ProblemCode::Internal,
-        "the turn's next step could not be stored; the server's log says why",
-    );
-    Outcome::failed(StopReason::Error, problem)
-}
-
-pub(super) fn store_unavailable() -> Outcome {
-    let problem = Problem::new(
-        ProblemCode::StoreUnavailable,
-        "the store was away for longer than `store.retry_seconds` while the turn ran; results that were there are kept",
-    );
-    Outcome::failed(StopReason::StoreUnavailable, problem)
 }

@@ -1,6 +1,6 @@
 //! The policies of a session's tenant, ready to judge by: read in the transaction
 //! that judges, so that a change counts in turns that run, and made ready once
-//! for each text.
+//! for each text: outside of the transaction, since hundreds of patterns take long.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,20 +8,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::guard::policy::{Compiled, Policy, PolicyMode};
 use crate::model::policy::DEFAULT;
 use crate::model::record::SessionRecord;
-use crate::store::{Rows, StoreError};
+use crate::store::{Aside, LongWork, Rows, StoreError};
 
 /// Policies that are kept ready; a full map starts over.
 const MOST_KEPT: usize = 256;
 
 /// By the text that they were made from.
-#[derive(Default)]
-pub(super) struct Ready(Mutex<HashMap<String, Arc<Compiled>>>);
+#[derive(Clone, Default)]
+pub(super) struct Ready(Arc<Mutex<HashMap<String, Arc<Compiled>>>>);
 
 impl Ready {
+    fn kept(&self, body: &str) -> Option<Arc<Compiled>> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.get(body).cloned()
+    }
+
     fn made(&self, body: &str) -> Arc<Compiled> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(made) = kept.get(body) {
-            return Arc::clone(made);
+        if let Some(made) = self.kept(body) {
+            return made;
         }
         let policy = serde_json::from_str::<Policy>(body).ok();
         // It was checked when it was written; one that cannot be read any more
@@ -30,6 +34,7 @@ impl Ready {
             .and_then(|policy| policy.compile().ok())
             .unwrap_or_else(asks_always);
         let made = Arc::new(made);
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if MOST_KEPT <= kept.len() {
             kept.clear();
         }
@@ -44,17 +49,32 @@ impl Ready {
         session: &SessionRecord,
     ) -> Result<Vec<Arc<Compiled>>, StoreError> {
         let found = rows.policy_bodies(DEFAULT, named(session)).await?;
-        Ok(self.among(session, &found))
+        self.among(session, &found, rows.long_work())
     }
 
     /// The same, where both were read: names and texts.
-    pub(super) fn among(&self, session: &SessionRecord, found: &[(String, String)]) -> Vec<Arc<Compiled>> {
+    pub(super) fn among(
+        &self,
+        session: &SessionRecord,
+        found: &[(String, String)],
+        long_work: LongWork,
+    ) -> Result<Vec<Arc<Compiled>>, StoreError> {
+        let unknown = found.iter().filter(|(_, body)| self.kept(body).is_none());
+        let unknown: Vec<String> = unknown.map(|(_, body)| body.clone()).collect();
+        if long_work == LongWork::Leave && !unknown.is_empty() {
+            let ready = self.clone();
+            return Err(StoreError::Aside(Aside::new(move || {
+                for body in &unknown {
+                    ready.made(body);
+                }
+            })));
+        }
         let named = named(session);
         let mut made: Vec<Arc<Compiled>> = found.iter().map(|(_, body)| self.made(body)).collect();
         if named != DEFAULT && !found.iter().any(|(name, _)| name == named) {
             made.push(Arc::new(asks_always()));
         }
-        made
+        Ok(made)
     }
 }
 

@@ -108,7 +108,7 @@ async fn record(engine: &Engine, tenant: TenantId, approval: &Approval, input: R
     };
     let scope = engine.store().scope(tenant).acting(actor);
     let (own, asked) = (engine.clone(), approval.clone());
-    let recorded = scope.write("review", move |mut rows| {
+    let recorded = scope.write_anew("review", move |mut rows| {
         Box::pin(async move {
             let asker = asked.asker();
             let Some(session) = lock_asker(&mut rows, &asked, true).await? else {

@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use super::change::Change;
 use super::engine::Engine;
 use super::next::{Next, Outcome, next};
-use super::owner::{Change, Gone, Opening, Owned};
+use super::owner::{Gone, Opening, Owned};
 use super::watch::Watch;
 use super::{calls, model_call};
 use crate::model::problem::{Problem, ProblemCode};

@@ -15,6 +15,7 @@ use crate::model::guardrail;
 use crate::model::id::{NodeId, ProcessId};
 use crate::model::memory::Limits;
 use crate::model::session::ApprovalMode;
+use crate::tool::readings::Unread;
 use crate::tool::session_tools::SessionTools;
 use crate::tool::{Host, Place};
 
@@ -58,6 +59,9 @@ pub struct World<'a> {
     /// The tenant's, for the session.
     pub policies: &'a [Arc<Compiled>],
     pub rules: &'a Rules,
+    /// Where long commands are noted that nobody has read: what is decided does not
+    /// count then. `None` reads them.
+    pub unread: Option<Unread>,
 }
 
 impl World<'_> {
@@ -74,6 +78,7 @@ impl World<'_> {
             cwd,
             backend,
             policies: self.policies,
+            unread: self.unread.as_ref(),
         }
     }
 }

@@ -2,7 +2,9 @@
 //! tried through the routes on both databases.
 
 mod addresses;
+mod around;
 pub mod artifacts;
+pub mod checkpoints;
 mod handlers;
 pub mod hooks;
 mod nested;

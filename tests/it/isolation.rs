@@ -4,7 +4,8 @@
 mod world;
 
 use hermes_server::model::id::{
-    ApprovalId, ArtifactId, BackgroundId, CallId, GrantId, JobId, KeyId, PendingWriteId, QuestionId, SessionId, TurnId,
+    ApprovalId, ArtifactId, BackgroundId, CallId, CheckpointId, GrantId, JobId, KeyId, PendingWriteId, QuestionId,
+    SessionId, TurnId,
 };
 use hermes_server::model::principal::Scope;
 use reqwest::Method;
@@ -41,6 +42,7 @@ fn unknown(web: &Web) -> Ids {
         ("proc", BackgroundId::new(clock).to_string()),
         ("job", JobId::new(clock).to_string()),
         ("pend", PendingWriteId::new(clock).to_string()),
+        ("chk", CheckpointId::new(clock).to_string()),
     ])
 }
 

@@ -1,12 +1,13 @@
 //! What the document promises of whole kinds of operations, tried on each of
 //! them: a new route is in here without anybody adding it.
 
-use hermes_server::model::id::PendingWriteId;
+use hermes_server::model::id::{CheckpointId, PendingWriteId};
 use hermes_server::model::principal::Scope;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::extend::artifacts::planted;
+use crate::extend::checkpoints;
 use crate::harness::client::{Client, NewKey};
 use crate::harness::http::{Answer, Web};
 use crate::harness::on_both;
@@ -100,6 +101,7 @@ async fn carried_out(web: &Web, owner: &Client, document: &Value, operation: &Op
     let idle = owner.post("/v1/sessions", &json!({})).await.expect(201);
     let mut elsewhere = world.ids.clone();
     elsewhere.insert("ses", idle["id"].as_str().unwrap().to_owned());
+    checkpoints::planted(web, owner, &elsewhere["ses"], world.ids["chk"].parse().unwrap()).await;
     let body = match within(body(document, operation), &world.ids) {
         Some(Value::String(lines)) => lines,
         body => body.map_or(String::new(), |body| body.to_string()),
@@ -221,6 +223,8 @@ async fn another_of_each(web: &Web, owner: &Client, world: &World) {
     let covered = json!({"input": script, "on_busy": "enqueue"});
     owner.post(&format!("{turns}?wait=20"), &covered).await.expect(200);
     planted(web, owner, &world.ids["ses"], "other").await;
+    let checkpoint = CheckpointId::new(web.server.engine.clock());
+    checkpoints::planted(web, owner, &world.ids["ses"], checkpoint).await;
 }
 
 /// A list with the cursor behind its first entry.

@@ -67,6 +67,7 @@ impl Bench {
             files: Config::load(&Sources::default()).unwrap().files,
             skills: Config::load(&Sources::default()).unwrap().skills,
             memory_approval: false,
+            checkpoints: Config::load(&Sources::default()).unwrap().checkpoints,
             code: Config::load(&Sources::default()).unwrap().code_execution,
             home: "/home/alice".into(),
             agent_home: "/home/alice/.hermes".into(),
@@ -188,6 +189,7 @@ async fn every_tool_runs_its_example() {
             cwd: &bench.cwd,
             backend: "local",
             policies: &[],
+            unread: None,
         };
         // Of a program nobody knows what stands in it.
         let asked = name == "execute_code";
@@ -367,6 +369,7 @@ async fn what_cannot_run_here_is_refused_without_asking_anyone() {
             cwd: &bench.cwd,
             backend: "local",
             policies: &[],
+            unread: None,
         };
         assert_eq!(
             bench.tool("terminal").judge(&arguments, &place, &bench.host),
@@ -387,6 +390,7 @@ async fn dangerous_commands_ask_and_the_floor_refuses() {
         cwd: &bench.cwd,
         backend: "local",
         policies: &[],
+        unread: None,
     };
     let judge = |command: &str| {
         bench

@@ -44,6 +44,7 @@ impl Bench {
             variables: Vec::new(),
             skills: config.skills,
             memory_approval: false,
+            checkpoints: config.checkpoints,
             code: config.code_execution,
             home: "/home/alice".into(),
             agent_home: "/home/alice/.hermes".into(),

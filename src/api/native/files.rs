@@ -35,6 +35,7 @@ use crate::environment::{EntryKind, FileError, Metadata, Parents, Workspace};
 use crate::model::id::SessionId;
 use crate::model::principal::Scope;
 use crate::model::problem::{Problem, ProblemCode};
+use crate::model::record::SessionRecord;
 
 /// As the kernel's own limit.
 const MAX_PATH_BYTES: usize = 4_096;
@@ -153,7 +154,7 @@ pub(super) async fn list_files(
         .map_err(failed)?;
     let wanted = limit.and_one() as usize;
     let page = tokio::task::spawn_blocking(move || -> std::io::Result<Vec<FileEntry>> {
-        let mut entries = directory.entries()?.collect::<std::io::Result<Vec<_>>>()?;
+        let mut entries = directory.entries()?;
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         let shown = entries.into_iter().map(|entry| {
             let name = entry.name.to_string_lossy();
@@ -382,7 +383,7 @@ pub(super) async fn delete_file(
 }
 
 /// The session is the caller's, and its files are in this server's reach.
-async fn is_here(state: &ApiState, caller: &Caller, id: SessionId) -> Result<(), Failure> {
+pub(super) async fn is_here(state: &ApiState, caller: &Caller, id: SessionId) -> Result<SessionRecord, Failure> {
     let found = caller
         .scope
         .read(move |mut rows| Box::pin(async move { rows.session_record(id).await }));
@@ -391,7 +392,7 @@ async fn is_here(state: &ApiState, caller: &Caller, id: SessionId) -> Result<(),
         let detail = "the session's files belong to another server of this database";
         return Err(Failure::new(ProblemCode::EnvironmentLost, detail));
     }
-    Ok(())
+    Ok(record)
 }
 
 /// The session's workspace, if there is one yet: reading makes none.

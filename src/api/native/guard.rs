@@ -10,7 +10,7 @@ use crate::api::caller::Caller;
 use crate::api::failure::Failure;
 use crate::api::payload::Payload;
 use crate::api::state::ApiState;
-use crate::guard::policy::{Compiled, Policy};
+use crate::guard::policy::{Fault, Policy};
 use crate::guard::{Backend, Judgement};
 use crate::model::policy::DEFAULT;
 use crate::model::principal::Scope;
@@ -57,12 +57,14 @@ pub(super) async fn check_command(
             read.await?.map(|found| found.policy).unwrap_or_default()
         }
     };
-    let policy: Compiled = policy
-        .compile()
-        .map_err(|fault| Failure::field(&format!("/policy{}", fault.pointer), fault.detail))?;
     let host = state.engine.host().clone();
-    let judge = move || host.judged(&asked.command, asked.backend, None, [&policy]);
-    // A long text takes milliseconds, which are not the other requests' to wait.
-    let judged = tokio::task::spawn_blocking(judge).await;
-    Ok(Json(judged.map_err(Failure::internal)?))
+    let judge = move || {
+        let policy = policy.compile()?;
+        Ok(host.judged(&asked.command, asked.backend, None, [&policy]))
+    };
+    // Long texts and lists take milliseconds, which are not the other requests' to wait.
+    let judged: Result<Judgement, Fault> = tokio::task::spawn_blocking(judge).await.map_err(Failure::internal)?;
+    judged
+        .map(Json)
+        .map_err(|fault| Failure::field(&format!("/policy{}", fault.pointer), fault.detail))
 }

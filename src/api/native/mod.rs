@@ -10,6 +10,7 @@ mod artifacts;
 mod audit;
 pub(super) mod bounds;
 mod byte_range;
+mod checkpoints;
 mod decisions;
 mod documents;
 mod file_state;
@@ -65,6 +66,7 @@ pub(super) fn routes() -> Surface {
         .merge(questions::routes())
         .merge(tool_results::routes())
         .merge(files::routes())
+        .merge(checkpoints::routes())
         .merge(processes::routes())
         .merge(grants::routes())
         .merge(jobs::routes())

@@ -131,7 +131,7 @@ fn printf(args: &[Value]) -> Option<String> {
     if format.starts_with('-') {
         return None;
     }
-    let format = decode_ansi_c(&format.replace("\\%", "%"));
+    let format = format.replace("\\%", "%");
     let mut values = values.iter().copied();
     let mut text = String::new();
     loop {
@@ -144,20 +144,25 @@ fn printf(args: &[Value]) -> Option<String> {
 }
 
 fn print_once<'v>(format: &str, values: &mut impl Iterator<Item = &'v str>, text: &mut String) -> Option<()> {
-    let mut characters = format.chars();
-    while let Some(character) = characters.next() {
-        if character != '%' {
-            text.push(character);
+    // A `%` that an escape stands for is one, and begins nothing.
+    let mut pieces = format.split('%');
+    text.push_str(&decode_ansi_c(pieces.next().unwrap_or_default()));
+    while let Some(piece) = pieces.next() {
+        let mut rest = piece.chars();
+        let Some(directive) = rest.next() else {
+            // Two in a row.
+            text.push('%');
+            text.push_str(&decode_ansi_c(pieces.next()?));
             continue;
-        }
-        match characters.next()? {
-            '%' => text.push('%'),
+        };
+        match directive {
             's' | 'd' | 'i' | 'q' => text.push_str(values.next().unwrap_or_default()),
             'b' => text.push_str(&decode_ansi_c(values.next().unwrap_or_default())),
             'c' => text.extend(values.next().unwrap_or_default().chars().take(1)),
             // Widths and the rest of the zoo are not followed.
             _ => return None,
         }
+        text.push_str(&decode_ansi_c(rest.as_str()));
     }
     Some(())
 }

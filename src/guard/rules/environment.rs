@@ -115,6 +115,9 @@ pub(super) const RULES: &[Rule] = &[
             "LD_PRELOAD=./x.so ls",
             "BASH_ENV=./x.sh bash build.sh",
             "export PROMPT_COMMAND='x'",
+            "PROMPT_COMMAND='history -a; x'",
+            "PROMPT_COMMAND='echo \"a;\"; ./x' bash -i",
+            "PROMPT_COMMAND='history -a $(x)'",
             "NODE_OPTIONS='--require ./x.js' npm t",
             "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=core.pager GIT_CONFIG_VALUE_0=./x git log",
             "JAVA_TOOL_OPTIONS=-javaagent:x.jar java -jar a.jar",
@@ -125,6 +128,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         misses: &[
             "FOO=1 ls",
+            "PROMPT_COMMAND='history -a; history -n'",
             "NODE_OPTIONS=--max-old-space-size=4096 npm t",
             "unset LD_PRELOAD",
             "LD_LIBRARY_PATH=/usr/local/lib ./app",
@@ -225,12 +229,34 @@ fn loads(name: &str, value: Given<'_>, call: &Call) -> bool {
     if PROMPTS.contains(&name) {
         return text.contains("$(") || text.contains('`');
     }
+    if name == "PROMPT_COMMAND" {
+        return !only_shows(text);
+    }
     if name == "NODE_OPTIONS" {
         return ["--require", "-r ", "--import", "--loader", "--experimental-loader"]
             .iter()
             .any(|option| value.text.contains(option));
     }
     LOADERS.contains(&name) && !value.text.is_empty()
+}
+
+/// Commands of a prompt that show something or keep the history, and no others.
+fn only_shows(text: &str) -> bool {
+    const RUNS_MORE: &[char] = &['`', '|', '&', '<', '>', '\\'];
+    if text.replace("\\033", "").replace("\\007", "").contains(RUNS_MORE) || text.contains("$(") {
+        return false;
+    }
+    let mut quote = None;
+    let ends = |letter: char| {
+        match (quote, letter) {
+            (None, '"' | '\'') => quote = Some(letter),
+            (Some(open), _) if open == letter => quote = None,
+            _ => {}
+        }
+        quote.is_none() && matches!(letter, ';' | '\n')
+    };
+    let mut programs = text.split(ends).map(|command| command.split_whitespace().next());
+    programs.all(|program| matches!(program, None | Some("history" | "echo" | "printf" | ":" | "true")))
 }
 
 /// A program of the system with plain options: nothing hidden in it.

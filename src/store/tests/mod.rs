@@ -6,6 +6,7 @@ mod bell;
 mod children;
 mod commits;
 mod failures;
+mod groups;
 mod heads;
 mod jobs;
 mod made;

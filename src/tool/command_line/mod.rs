@@ -4,9 +4,9 @@
 //! benign exit code means. Whether a command may run is the guard's to say, and
 //! what runs is the text that it judged and a person was shown, unchanged. So
 //! nothing here rewrites a command that is run: `grouped_background` and
-//! `sudo_reading_input` say what the original makes of a text, `mounts_host` and
-//! `overwrites` what it makes of a volume and of a copy's moment, for backends and
-//! copies that compare themselves with it.
+//! `sudo_reading_input` say what the original makes of a text, and `mounts_host`
+//! what it makes of a volume, for backends that compare themselves with it.
+//! `overwrites` says when a workspace is kept as it is.
 
 mod foreground;
 mod overwrites;

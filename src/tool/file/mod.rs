@@ -19,3 +19,4 @@ mod syntax;
 mod target;
 mod warning;
 mod write_file;
+pub(in crate::tool) mod writers;

@@ -10,7 +10,7 @@ mod single;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::target;
+use super::{target, writers};
 use crate::model::call::{Effect, Footprint};
 use crate::tool::budget::ResultLimit;
 use crate::tool::edit::v4a;
@@ -95,6 +95,12 @@ impl Tool for Patch {
 
     fn run(&self, call: Call) -> BoxFuture<'static, Done> {
         Box::pin(async move {
+            let named = paths(&call.arguments);
+            let named: Vec<&str> = named.iter().map(String::as_str).collect();
+            let _turn = match writers::turn(&call, &named).await {
+                Ok(turn) => turn,
+                Err(stopped) => return stopped,
+            };
             match mode(&call.arguments) {
                 Ok(Mode::Replace) => single::replace(&call).await,
                 Ok(Mode::Patch) => several::patch(&call).await,

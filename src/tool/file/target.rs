@@ -65,7 +65,7 @@ pub(super) fn footprint(arguments: &Value, place: &Place<'_>, of: fn(Vec<PathBuf
 
 /// A path of a call, absolute and normalised, as text says it.
 pub(super) fn normal(path: &str, place: &Place<'_>) -> PathBuf {
-    normalised(&absolute(path, place.cwd, place.workspace))
+    told(path, place.cwd, place.workspace)
 }
 
 /// The path from where the session stands; `~` is `home`.
@@ -75,6 +75,11 @@ fn absolute(path: &str, cwd: &Path, home: &Path) -> PathBuf {
         Some(rest) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
         _ => cwd.join(path),
     }
+}
+
+/// A path of a call as text says it, seen from `cwd` in the workspace `root`.
+pub(super) fn told(path: &str, cwd: &Path, root: &Path) -> PathBuf {
+    normalised(&absolute(path, cwd, root))
 }
 
 /// One path of one call.

@@ -12,6 +12,7 @@ use super::display;
 use super::landing::{self, Existing};
 use super::target::{self, Answer, Answered, Target, error};
 use super::warning::warning;
+use super::writers;
 use crate::guard::file_access::Refusal;
 use crate::model::call::{Effect, Footprint};
 use crate::tool::budget::ResultLimit;
@@ -74,7 +75,13 @@ impl Tool for WriteFile {
     }
 
     fn run(&self, call: Call) -> BoxFuture<'static, Done> {
-        Box::pin(async move { target::done(write(&call).await) })
+        Box::pin(async move {
+            let path = target::argument(&call.arguments);
+            match writers::turn(&call, path.as_slice()).await {
+                Ok(_turn) => target::done(write(&call).await),
+                Err(stopped) => stopped,
+            }
+        })
     }
 }
 

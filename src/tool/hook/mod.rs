@@ -4,6 +4,7 @@
 //! Who may refuse a call is asked before it is stored, and a failure refuses.
 //! Who is only told never holds anything up, and a failure is logged.
 
+pub mod around;
 mod before;
 mod run;
 
@@ -55,6 +56,8 @@ pub enum Action {
     Command(Vec<String>),
     Url(url::Url),
     Compiled(fn(Value) -> BoxFuture<'static, Result<Value, String>>),
+    /// Runs the call itself.
+    Around(around::Middleware),
 }
 
 /// Every hook of this server.
@@ -84,7 +87,7 @@ pub struct Subject {
     pub parent_call_id: Option<CallId>,
 }
 
-/// Those who may change the result of a call, with what they are told of it.
+/// Those who stand around a call and behind it, with what they are told of it.
 pub struct After {
     pub hooks: Hooks,
     pub subject: Subject,
@@ -130,8 +133,15 @@ impl Hooks {
             matcher: None,
             timeout: Duration::from_secs(10),
         });
+        let around = inventory::iter::<around::CompiledMiddleware>().map(|middleware| Hook {
+            point: HookPoint::ToolExecution,
+            name: middleware.name.to_owned(),
+            action: Action::Around(middleware.run),
+            matcher: None,
+            timeout: Duration::from_secs(10),
+        });
         Self(Arc::new(Inner {
-            all: configured.chain(compiled).collect(),
+            all: configured.chain(compiled).chain(around).collect(),
             host,
             documents,
             observers: Arc::new(Semaphore::new(MAX_OBSERVERS)),
@@ -148,6 +158,11 @@ impl Hooks {
     /// Whether a call is shown to anybody before it is stored.
     pub fn ask_before(&self) -> bool {
         self.has(HookPoint::ToolRequest) || self.has(HookPoint::PreToolCall)
+    }
+
+    /// Whether anybody stands around a call, or behind it.
+    pub fn attend_calls(&self) -> bool {
+        self.has(HookPoint::ToolExecution) || self.has(HookPoint::TransformToolResult)
     }
 
     fn at(&self, point: HookPoint, tool: Option<&str>) -> Vec<Hook> {

@@ -39,6 +39,8 @@ pub(super) async fn asked(host: &Host, documents: &Documents, hook: &Hook, paylo
             let running = tokio::time::timeout(hook.timeout, run(payload));
             return running.await.unwrap_or_else(|_| Err(late(hook)));
         }
+        // It is not asked: it runs the call.
+        Action::Around(_) => return Ok(json!({})),
         Action::Url(url) => {
             let body = payload.to_string().into_bytes();
             let answer = documents.post(url, body, MAX_ANSWER_BYTES, hook.timeout).await;
@@ -56,7 +58,7 @@ pub(super) async fn asked(host: &Host, documents: &Documents, hook: &Hook, paylo
         .ok_or_else(|| "the answer is no object".to_owned())
 }
 
-fn late(hook: &Hook) -> String {
+pub(super) fn late(hook: &Hook) -> String {
     format!("not done within {} seconds", hook.timeout.as_secs())
 }
 

@@ -8,7 +8,7 @@ use crate::base::Id;
 use crate::model::trace::TraceAction;
 use crate::tool::testing::Bench;
 
-fn hooks(bench: &Bench, all: Vec<Hook>) -> Hooks {
+pub(super) fn hooks(bench: &Bench, all: Vec<Hook>) -> Hooks {
     let hooks = Hooks::new(&[], Arc::clone(&bench.host), Documents::new().unwrap());
     let inner = Inner {
         all,
@@ -71,7 +71,7 @@ fn hook(point: HookPoint, run: fn(Value) -> BoxFuture<'static, Result<Value, Str
     }
 }
 
-fn subject(bench: &Bench) -> Subject {
+pub(super) fn subject(bench: &Bench) -> Subject {
     Subject {
         tenant_id: bench.tenant,
         session_id: bench.session,

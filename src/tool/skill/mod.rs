@@ -12,3 +12,5 @@ pub mod scan;
 mod skill_manage;
 mod skill_view;
 mod skills_list;
+
+pub(super) use skill_manage::dangers;

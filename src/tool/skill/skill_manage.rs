@@ -1,5 +1,7 @@
 //! `skill_manage`: makes and changes the tenant's own skills.
 
+use std::sync::Arc;
+
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
@@ -8,6 +10,7 @@ use crate::guard::{Finding, Severity, Span};
 use crate::model::call::{Effect, Footprint};
 use crate::model::pending::{PendingKind, Staged};
 use crate::tool::budget::ResultLimit;
+use crate::tool::readings::{Readings, Text};
 use crate::tool::registry::Registered;
 use crate::tool::{Call, Done, Host, Judged, Place, Spec, Tool, ToolWrites, error_text};
 
@@ -66,17 +69,19 @@ impl Tool for SkillManage {
     }
 
     /// What only comes of a patch is looked at when it is made.
-    fn judge(&self, arguments: &Value, _place: &Place<'_>, host: &Host) -> Judged {
+    fn judge(&self, arguments: &Value, place: &Place<'_>, host: &Host) -> Judged {
         // What waits for a person that person sees.
         if !host.skills.guard_agent_created || host.skills.write_approval {
             return Judged::Allow;
         }
-        // What will be refused needs nobody's consent.
-        let Ok(change) = asked(arguments) else {
-            return Judged::Allow;
-        };
-        let report = change.report();
-        let findings: Vec<Finding> = report.critical().iter().map(|found| finding(found)).collect();
+        if let Some(unread) = place.unread
+            && !host.readings().has_skill(arguments)
+        {
+            unread.note(Text::Skill(arguments.clone()));
+            return Judged::Deny { message: String::new() };
+        }
+        let dangers = dangers(arguments, host.readings());
+        let findings: Vec<Finding> = dangers.iter().map(|found| finding(found)).collect();
         match findings.is_empty() {
             true => Judged::Allow,
             false => Judged::Ask { findings },
@@ -91,6 +96,15 @@ impl Tool for SkillManage {
     fn run(&self, call: Call) -> BoxFuture<'static, Done> {
         Box::pin(manage(call))
     }
+}
+
+/// What the scan finds in the words of a call that a person has to know of.
+pub(in crate::tool) fn dangers(arguments: &Value, readings: &Readings) -> Arc<Vec<String>> {
+    readings.skill(arguments, || {
+        // What will be refused needs nobody's consent.
+        let change = asked(arguments).ok();
+        change.map_or_else(Vec::new, |change| change.report().critical().to_vec())
+    })
 }
 
 fn finding(found: &str) -> Finding {

@@ -100,7 +100,7 @@ impl Tool for Process {
             Some(Action::Write | Action::Submit) => data(arguments),
             _ => return Judged::Allow,
         };
-        consequence(judged(&text, place.cwd, host, place.policies), None)
+        consequence(judged(&text, place.cwd, host, place), None)
     }
 
     fn subject(&self, arguments: &Value) -> String {

@@ -18,7 +18,6 @@ use super::output::Collected;
 use super::request::{Refused, Request};
 use crate::base::aside;
 use crate::environment::{Chunk, Command, EntryKind, EnvironmentError, Finished, Workspace};
-use crate::guard::policy::Compiled;
 use crate::guard::redact::Stream;
 use crate::guard::{Finding, Judgement, Verdict};
 use crate::live::drafts::Item;
@@ -28,7 +27,7 @@ use crate::tool::budget::ResultLimit;
 use crate::tool::command_line::{exit_code_meaning, paths};
 use crate::tool::decoder::Decoder;
 use crate::tool::processes::StartError;
-use crate::tool::readings;
+use crate::tool::readings::{self, Text};
 use crate::tool::registry::Registered;
 use crate::tool::{Call, Done, Host, Judged, Place, Spec, Tool, ToolWrites, made};
 
@@ -119,7 +118,11 @@ impl Tool for Terminal {
     fn paths(&self, arguments: &Value, place: &Place<'_>, host: &Host) -> Option<Vec<PathBuf>> {
         let request = Request::read(arguments, place.workspace, place.cwd, host).ok()?;
         let cwd = request.workdir.as_deref().unwrap_or(place.cwd);
-        paths::named(request.command, &judged(request.command, cwd, host, &[]), cwd)
+        let place = Place {
+            policies: &[],
+            ..*place
+        };
+        paths::named(request.command, &judged(request.command, cwd, host, &place), cwd)
     }
 
     fn judge(&self, arguments: &Value, place: &Place<'_>, host: &Host) -> Judged {
@@ -128,7 +131,7 @@ impl Tool for Terminal {
             return Judged::Allow;
         };
         let cwd = request.workdir.as_deref().unwrap_or(place.cwd);
-        let judgement = judged(request.command, cwd, host, place.policies);
+        let judgement = judged(request.command, cwd, host, place);
         consequence(judgement, host.scanned(request.command))
     }
 
@@ -175,9 +178,22 @@ pub(super) fn consequence(judgement: Judgement, scanned: Option<Finding>) -> Jud
     }
 }
 
-pub(super) fn judged(command: &str, cwd: &Path, host: &Host, policies: &[Arc<Compiled>]) -> Judgement {
+pub(super) fn judged(command: &str, cwd: &Path, host: &Host, place: &Place<'_>) -> Judgement {
     let cwd = cwd.to_string_lossy();
-    let judge = || host.judged(command, host.backend(), Some(&cwd), policies.iter().map(Arc::as_ref));
+    if let Some(unread) = place.unread
+        && !host.has_read(command, &cwd)
+    {
+        unread.note(Text::Command {
+            command: command.to_owned(),
+            cwd: cwd.into_owned(),
+        });
+        return Judgement {
+            verdict: Verdict::Deny,
+            ..Judgement::default()
+        };
+    }
+    let policies = place.policies.iter().map(Arc::as_ref);
+    let judge = || host.judged(command, host.backend(), Some(&cwd), policies);
     aside::work(command.len() > readings::LONG, judge)
 }
 

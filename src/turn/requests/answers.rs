@@ -2,17 +2,15 @@
 //! already, whether it may be given at all, and what it means. Nothing is
 //! written here.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value, json};
 
 use super::AnswerRequest;
-use crate::guard::policy::Compiled;
 use crate::model::approval::{Approval, ApprovalStatus, Choice, Decision};
 use crate::model::problem::{Problem, ProblemCode};
 use crate::model::record::{SessionRecord, TurnRecord};
 use crate::store::{Rows, StoreError};
 use crate::tool::coerce;
+use crate::turn::commit;
 use crate::turn::engine::Engine;
 use crate::turn::state::State;
 use crate::turn::step::{DecisionIn, Edit, Step};
@@ -26,12 +24,11 @@ pub(super) async fn accepted(
     approval: &Approval,
     answer: AnswerRequest,
 ) -> Result<Result<DecisionIn, Problem>, StoreError> {
-    // New arguments are judged by what is in force now.
-    let policies = match answer.arguments {
-        Some(_) => engine.policies().of(rows, &state.session).await?,
-        None => Vec::new(),
+    let edit = match &answer.arguments {
+        Some(arguments) => Some(checked_edit(rows, engine, state, approval, arguments.clone()).await?),
+        None => None,
     };
-    Ok(decision(engine, state, approval, answer, &policies))
+    Ok(decision(engine, state, approval, answer, edit))
 }
 
 fn decision(
@@ -39,7 +36,7 @@ fn decision(
     state: &State,
     approval: &Approval,
     answer: AnswerRequest,
-    policies: &[Arc<Compiled>],
+    edit: Option<Result<Edit, Problem>>,
 ) -> Result<DecisionIn, Problem> {
     let turn = &state.turn;
     if turn.cancel_reason.is_some() || turn.status.is_terminal() || turn.turn_id != approval.asker().turn_id {
@@ -57,7 +54,7 @@ fn decision(
         reason: answer.reason,
         by: answer.by,
         stop_turn: answer.stop_turn,
-        edit: checked_edit(engine, state, approval, answer.arguments, policies)?,
+        edit: edit.transpose()?,
     })
 }
 
@@ -102,17 +99,21 @@ pub(super) async fn is_same(
 }
 
 /// New arguments that may take the place of the call's, or why not.
-fn checked_edit(
+async fn checked_edit(
+    rows: &mut Rows<'_>,
     engine: &Engine,
     state: &State,
     approval: &Approval,
-    arguments: Option<Map<String, Value>>,
-    policies: &[Arc<Compiled>],
-) -> Result<Option<Edit>, Problem> {
-    let Some(arguments) = arguments else { return Ok(None) };
+    arguments: Map<String, Value>,
+) -> Result<Result<Edit, Problem>, StoreError> {
+    // They are judged by what is in force now.
+    let policies = engine.policies().of(rows, &state.session).await?;
     let scene = engine.scene(&state.session, &state.turn);
-    let world = engine.world(&scene, &[], policies);
-    Step::new(&world, state.clone()).edit(approval, arguments).map(Some)
+    let mut world = engine.world(&scene, &[], &policies);
+    world.unread = commit::unread(rows);
+    let edit = Step::new(&world, state.clone()).edit(approval, arguments);
+    commit::left_unread(engine, world.unread)?;
+    Ok(edit)
 }
 
 pub(super) fn resolved_problem(approval: &Approval) -> Problem {

@@ -11,11 +11,9 @@ use crate::model::id::{ApprovalId, SessionId, TenantId};
 use crate::model::problem::Problem;
 use crate::model::record::SessionRecord;
 use crate::store::{Rows, Scope, StoreError};
-use crate::tool::readings::LONG;
 use crate::turn::commit::{self, Carried};
 use crate::turn::engine::Engine;
 use crate::turn::kin;
-use crate::turn::read_ahead::Where;
 
 impl Engine {
     /// Answers an approval. The first answer wins; giving the same one again is
@@ -27,11 +25,10 @@ impl Engine {
     }
 
     async fn answer(&self, scope: &Scope, id: ApprovalId, answer: AnswerRequest) -> Verdict<Approval> {
-        self.scan_edit(scope, id, &answer).await?;
-        self.read_asked(scope, id).await?;
+        self.scan_edit(&answer).await;
         let engine = self.clone();
         let given = answer.clone();
-        let decided = scope.write("decide", move |mut rows| {
+        let decided = scope.write_anew("decide", move |mut rows| {
             Box::pin(async move {
                 if let Some(earlier) = earlier(&mut rows).await? {
                     return Ok(Answered::Earlier(earlier));
@@ -63,41 +60,19 @@ impl Engine {
         }
     }
 
-    /// A command that takes the place of the model's is scanned like one, and a
-    /// long one is read before the transaction.
-    pub(super) async fn scan_edit(&self, scope: &Scope, id: ApprovalId, answer: &AnswerRequest) -> Verdict<()> {
-        let Some(arguments) = &answer.arguments else {
-            return Ok(());
-        };
-        let command = arguments.get("command").and_then(Value::as_str).unwrap_or_default();
-        if command.is_empty() {
-            return Ok(());
+    /// A command that takes the place of the model's is scanned like one.
+    pub(super) async fn scan_edit(&self, answer: &AnswerRequest) {
+        let command = answer.arguments.as_ref().and_then(|arguments| arguments.get("command"));
+        if let Some(command) = command.and_then(Value::as_str).filter(|command| !command.is_empty()) {
+            self.host().scan(command).await;
         }
-        self.host().scan(command).await;
-        if command.len() <= LONG {
-            return Ok(());
-        }
-        let found = scope.read(move |mut rows| Box::pin(async move { rows.approval(id).await }));
-        if let Some(approval) = found.await?
-            && let Some(tool) = &approval.tool
-        {
-            let place = Where {
-                tenant: scope.tenant(),
-                home: approval.session_id,
-                cwd: approval.cwd.clone(),
-                backend: approval.backend.clone(),
-            };
-            self.read_call(tool, Value::Object(arguments.clone()), place).await;
-        }
-        Ok(())
     }
 
     /// Settles an approval whose time is over, unless somebody was faster.
     pub async fn expire_approval(&self, tenant: TenantId, session: SessionId, id: ApprovalId) -> Verdict<()> {
         let engine = self.clone();
         let scope = self.store().scope(tenant);
-        self.read_asked(&scope, id).await?;
-        let expired = scope.write("expire", move |mut rows| {
+        let expired = scope.write_anew("expire", move |mut rows| {
             Box::pin(async move {
                 let Some(seen) = rows.approval(id).await? else {
                     return Ok(None);

@@ -49,12 +49,11 @@ impl Engine {
     }
 
     async fn answer_batch(&self, scope: &Scope, session: SessionId, batch: BatchRequest) -> Verdict<Vec<BatchOutcome>> {
-        for (id, answer) in &batch.answers {
-            self.scan_edit(scope, *id, answer).await?;
-            self.read_asked(scope, *id).await?;
+        for (_, answer) in &batch.answers {
+            self.scan_edit(answer).await;
         }
         let engine = self.clone();
-        let answered = scope.write("decide_batch", move |mut rows| {
+        let answered = scope.write_anew("decide_batch", move |mut rows| {
             Box::pin(async move {
                 if let Some(earlier) = earlier(&mut rows).await? {
                     return Ok(Answered::Earlier(earlier));

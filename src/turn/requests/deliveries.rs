@@ -28,7 +28,7 @@ impl Engine {
 
     async fn deliver_run(&self, tenant: TenantId, run: JobRunId) -> Result<(), EngineError> {
         let (engine, scope) = (self.clone(), self.store().scope(tenant));
-        let told = scope.write("deliver_run", move |mut rows| {
+        let told = scope.write_anew("deliver_run", move |mut rows| {
             Box::pin(async move {
                 let Some(delivery) = deliver(&mut rows, &engine, run).await? else {
                     return Ok(());

@@ -59,7 +59,7 @@ impl Engine {
         let now = self.clock().now();
         let job = Job::new(JobId::new(self.clock()), user, new, now).map_err(|fault| refused(&fault))?;
         self.are_toolsets(scope.tenant(), job.task.toolsets.as_deref())?;
-        let made = scope.write("create_job", move |mut rows| {
+        let made = scope.write_anew("create_job", move |mut rows| {
             Box::pin(async move {
                 if let Some(earlier) = earlier(&mut rows).await? {
                     return Ok(Err(earlier));
@@ -90,7 +90,7 @@ impl Engine {
             )?;
         }
         let now = self.clock().now();
-        let changed = scope.write("change_job", move |mut rows| {
+        let changed = scope.write_anew("change_job", move |mut rows| {
             Box::pin(async move {
                 if let Some(earlier) = earlier(&mut rows).await? {
                     return Ok(Err(earlier));
@@ -114,7 +114,7 @@ impl Engine {
 
     /// What runs of it goes on; the record of its runs goes with it.
     pub async fn delete_job(&self, scope: &Scope, id: JobId) -> Verdict<()> {
-        let deleted = scope.write("delete_job", move |mut rows| {
+        let deleted = scope.write_anew("delete_job", move |mut rows| {
             Box::pin(async move {
                 if rows.lock_job(id).await?.is_none() {
                     return Ok(Err(EngineError::NotFound("job")));
@@ -136,7 +136,7 @@ impl Engine {
     async fn begin_run(&self, scope: &Scope, id: JobId) -> Verdict<()> {
         let engine = self.clone();
         let session = SessionId::new(self.clock());
-        let begun = scope.write("run_job", move |mut rows| {
+        let begun = scope.write_anew("run_job", move |mut rows| {
             Box::pin(async move {
                 let Some(job) = rows.lock_job(id).await? else {
                     return Ok(None);

@@ -9,6 +9,7 @@ mod approvals;
 mod archive;
 mod batch;
 mod budgets;
+mod checkpoints;
 mod conditions;
 mod deliveries;
 mod fork;

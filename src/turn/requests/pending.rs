@@ -15,7 +15,7 @@ impl Engine {
     /// Carries a change out that waited.
     pub async fn approve_write(&self, scope: &Scope, id: PendingWriteId) -> Verdict<WrittenPending> {
         let engine = self.clone();
-        let approved = scope.write("approve_write", move |mut rows| {
+        let approved = scope.write_anew("approve_write", move |mut rows| {
             Box::pin(async move {
                 if let Some(earlier) = earlier(&mut rows).await? {
                     return Ok(Err(earlier));
@@ -44,7 +44,7 @@ impl Engine {
 
     /// Takes a change away that nobody wants.
     pub async fn reject_write(&self, scope: &Scope, id: PendingWriteId) -> Verdict<()> {
-        let rejected = scope.write("reject_write", move |mut rows| {
+        let rejected = scope.write_anew("reject_write", move |mut rows| {
             Box::pin(async move {
                 Ok(match rows.remove_pending_write(id).await? {
                     true => Ok(()),

@@ -33,6 +33,7 @@ pub struct Typed {
 }
 
 /// Something to be stored of a process.
+#[derive(Clone)]
 struct Happened {
     record: BackgroundRecord,
     kind: EventType,
@@ -123,7 +124,7 @@ impl Engine {
         let engine = self.clone();
         let tenant = happened.record.tenant_id;
         let scope = self.store().scope(tenant);
-        let stored = scope.write("process", move |mut rows| {
+        let stored = scope.write_anew("process", move |mut rows| {
             Box::pin(async move { happened.store(&mut rows, &engine).await })
         });
         if let Some(made) = stored.await? {
@@ -148,7 +149,7 @@ impl Engine {
         let typed = Typed {
             bytes_written: text.len(),
         };
-        let found = scope.write("process_input", move |mut rows| {
+        let found = scope.write_anew("process_input", move |mut rows| {
             Box::pin(async move {
                 if let Some(earlier) = earlier(&mut rows).await? {
                     return Ok(Err(earlier));
@@ -175,7 +176,7 @@ impl Engine {
         id: BackgroundId,
     ) -> Verdict<BackgroundProcess> {
         let engine = self.clone();
-        let found = scope.write("process_kill", move |mut rows| {
+        let found = scope.write_anew("process_kill", move |mut rows| {
             Box::pin(async move {
                 if let Some(earlier) = earlier(&mut rows).await? {
                     return Ok(Err(earlier));
@@ -206,7 +207,7 @@ impl Engine {
         }
         .view();
         let kept = view.clone();
-        let remembered = scope.write("process_killed", move |mut rows| {
+        let remembered = scope.write_anew("process_killed", move |mut rows| {
             Box::pin(async move { rows.remember(&kept).await })
         });
         remembered.await?;

@@ -24,8 +24,7 @@ impl Engine {
         let seen = scope.read(move |mut rows| Box::pin(async move { rows.question(id).await }));
         let seen = seen.await?.ok_or(EngineError::NotFound("question"))?;
         let session = seen.session_id;
-        self.read_open(scope, session, seen.turn_id).await?;
-        let answered = scope.write("answer_question", move |mut rows| {
+        let answered = scope.write_anew("answer_question", move |mut rows| {
             Box::pin(async move {
                 if let Some(earlier) = earlier(&mut rows).await? {
                     return Ok(Err(earlier));
@@ -58,7 +57,7 @@ impl Engine {
     pub async fn expire_question(&self, tenant: TenantId, session: SessionId, id: QuestionId) -> Verdict<()> {
         let engine = self.clone();
         let scope = self.store().scope(tenant);
-        let expired = scope.write("expire", move |mut rows| {
+        let expired = scope.write_anew("expire", move |mut rows| {
             Box::pin(async move {
                 let Some(record) = rows.lock_session_even_deleted(session).await? else {
                     return Ok(None);

@@ -25,7 +25,7 @@ impl Engine {
         patch: TurnPatch,
     ) -> Verdict<Turn> {
         let engine = self.clone();
-        let patched = scope.write("patch_turn", move |mut rows| {
+        let patched = scope.write_anew("patch_turn", move |mut rows| {
             Box::pin(async move {
                 let (session, turn) = match queued(&mut rows, session, turn).await? {
                     Ok(found) => found,
@@ -44,7 +44,7 @@ impl Engine {
     /// Takes a turn out of the queue: it ends as cancelled.
     pub async fn withdraw_queued(&self, scope: &Scope, session: SessionId, turn: TurnId) -> Verdict<Turn> {
         let engine = self.clone();
-        let withdrawn = scope.write("withdraw_turn", move |mut rows| {
+        let withdrawn = scope.write_anew("withdraw_turn", move |mut rows| {
             Box::pin(async move {
                 let (session, turn) = match queued(&mut rows, session, turn).await? {
                     Ok(found) => found,

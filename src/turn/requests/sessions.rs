@@ -2,6 +2,7 @@
 
 use std::path::{Component, Path};
 
+use futures::future::BoxFuture;
 use serde_json::json;
 
 use super::CreateSession;
@@ -26,17 +27,23 @@ use crate::store::{Rows, Scope, StoreError};
 use crate::tool::session_tools::SessionTools;
 use crate::turn::engine::Engine;
 
+/// The transaction that makes a session.
+fn storing(row: NewSession) -> impl for<'c> FnOnce(Rows<'c>) -> BoxFuture<'c, Result<Verdict<Session>, StoreError>> {
+    move |mut rows| {
+        Box::pin(async move {
+            match earlier(&mut rows).await? {
+                Some(earlier) => Ok(Err(earlier)),
+                None => stored(&mut rows, row, History::default()).await,
+            }
+        })
+    }
+}
+
 impl Engine {
     pub async fn create_session(&self, scope: &Scope, new: CreateSession) -> Verdict<Session> {
         let row = self.new_row(scope.tenant(), SessionId::new(self.clock()), new)?;
-        let added = scope.write("create_session", move |mut rows| {
-            Box::pin(async move {
-                match earlier(&mut rows).await? {
-                    Some(earlier) => Ok(Err(earlier)),
-                    None => stored(&mut rows, row, History::default()).await,
-                }
-            })
-        });
+        let session = row.record.session_id;
+        let added = scope.write_grouped(session, "create_session", || storing(row.clone()));
         let added = match added.await {
             Err(StoreError::Unique(_)) => Err(taken()),
             added => added?,
@@ -206,7 +213,7 @@ impl Engine {
     async fn delete(&self, scope: &Scope, id: SessionId) -> Verdict<()> {
         let engine = self.clone();
         let now = self.clock().now();
-        let deleted = scope.write("delete_session", move |mut rows| {
+        let deleted = scope.write_anew("delete_session", move |mut rows| {
             Box::pin(async move {
                 let Some(session) = rows.lock_session(id).await? else {
                     return Ok(Err(EngineError::NotFound("session")));

@@ -35,9 +35,8 @@ impl Engine {
         session: SessionId,
         results: Vec<ClientResult>,
     ) -> Verdict<Vec<ToolCall>> {
-        self.read_active(scope, session).await?;
         let engine = self.clone();
-        let taken = scope.write("tool_results", move |mut rows| {
+        let taken = scope.write_anew("tool_results", move |mut rows| {
             Box::pin(async move {
                 if let Some(earlier) = earlier(&mut rows).await? {
                     return Ok(Err(earlier));

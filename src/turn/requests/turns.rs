@@ -1,5 +1,6 @@
 //! Turns: begun or queued, cancelled, taken over.
 
+use futures::future::BoxFuture;
 use serde_json::json;
 
 use super::conditions::forbid_turn;
@@ -15,7 +16,7 @@ use crate::model::problem::{Problem, ProblemCode};
 use crate::model::record::{SessionRecord, TurnRecord};
 use crate::model::session::RequiredAction;
 use crate::model::turn::{CancelReason, OnBusy, StopReason, Turn, TurnStatus};
-use crate::store::{Rows, Scope, StoreError};
+use crate::store::{LongWork, Rows, Scope, StoreError};
 use crate::turn::admission::{Slot, admit};
 use crate::turn::commit::{self, Carried};
 use crate::turn::engine::Engine;
@@ -27,6 +28,64 @@ use crate::turn::state::State;
 
 /// Turns that may wait behind the active one.
 pub(super) const QUEUE_BOUND: usize = 16;
+
+/// The transaction that makes a turn: begun, queued, or refused.
+fn creating(
+    engine: Engine,
+    mut turn: TurnRecord,
+    mut place: Place,
+    on_busy: OnBusy,
+) -> impl for<'c> FnOnce(Rows<'c>) -> BoxFuture<'c, Result<Verdict<Made>, StoreError>> + Clone + Send {
+    move |mut rows| {
+        Box::pin(async move {
+            if let Some(earlier) = earlier(&mut rows).await? {
+                return Ok(Err(earlier));
+            }
+            let kept = match admitted(&mut rows, &engine, &turn, &place).await? {
+                Ok(kept) => kept,
+                Err(refused) => return Ok(Err(refused)),
+            };
+            if let Err(refused) = Box::pin(place.made(&mut rows, &engine, &mut turn)).await? {
+                return Ok(Err(refused));
+            }
+            let Some(session) = rows.lock_session(turn.session_id).await? else {
+                return Ok(Err(EngineError::NotFound("session")));
+            };
+            if let Some(refused) = place.refused(session.active_turn_id) {
+                return Ok(Err(refused));
+            }
+            if let Err(refused) = engine.suits(&session, &mut turn) {
+                return Ok(Err(refused));
+            }
+            if let Some(active) = session.active_turn_id {
+                let made = Box::pin(behind(&mut rows, &engine, session, active, turn, on_busy)).await?;
+                if let Ok(made) = &made {
+                    rows.remember(&made.created.turn.id).await?;
+                }
+                return Ok(made);
+            }
+            let slot = match kept {
+                Some(slot) => slot,
+                None => match admit(&mut rows, &engine, &turn).await? {
+                    Ok(slot) => slot,
+                    Err(full) => return Ok(Err(EngineError::Refused(full))),
+                },
+            };
+            let id = turn.turn_id;
+            // Behind no active turn nothing waits.
+            let state = State {
+                queue_is_empty: true,
+                ..State::fresh(session, turn)
+            };
+            let carried = commit::carry_out_callless(&mut rows, &engine, state, None, |step| step.begin_new()).await?;
+            rows.remember(&id).await?;
+            Ok(Ok(Made {
+                slot: Some(slot),
+                ..Made::of(carried, true)
+            }))
+        })
+    }
+}
 
 impl Engine {
     pub async fn create_turn(&self, scope: &Scope, session: SessionId, new: NewTurn) -> Verdict<CreatedTurn> {
@@ -43,66 +102,17 @@ impl Engine {
 
     async fn create(&self, scope: &Scope, whither: Whither, new: NewTurn) -> Verdict<CreatedTurn> {
         self.takes_turns()?;
-        let engine = self.clone();
-        let mut place = self.place(scope.tenant(), whither)?;
+        let place = self.place(scope.tenant(), whither)?;
         let session_id = place.session();
         // Who owns the turn hears whatever comes after its beginning.
         let bell = self.store().bell().subscribe(session_id);
         let id = TurnId::new(self.clock());
         let (on_busy, now) = (new.on_busy, self.clock().now());
-        let mut turn = TurnRecord {
+        let turn = TurnRecord {
             key_id: scope.key(),
             ..TurnRecord::queued(id, session_id, new.user_id, new.input, new.options, now)
         };
-        let created = scope.write("create_turn", move |mut rows| {
-            Box::pin(async move {
-                if let Some(earlier) = earlier(&mut rows).await? {
-                    return Ok(Err(earlier));
-                }
-                let kept = match admitted(&mut rows, &engine, &turn, &place).await? {
-                    Ok(kept) => kept,
-                    Err(refused) => return Ok(Err(refused)),
-                };
-                if let Err(refused) = Box::pin(place.made(&mut rows, &engine, &mut turn)).await? {
-                    return Ok(Err(refused));
-                }
-                let Some(session) = rows.lock_session(session_id).await? else {
-                    return Ok(Err(EngineError::NotFound("session")));
-                };
-                if let Some(refused) = place.refused(session.active_turn_id) {
-                    return Ok(Err(refused));
-                }
-                if let Err(refused) = engine.suits(&session, &mut turn) {
-                    return Ok(Err(refused));
-                }
-                if let Some(active) = session.active_turn_id {
-                    let made = Box::pin(behind(&mut rows, &engine, session, active, turn, on_busy)).await?;
-                    if let Ok(made) = &made {
-                        rows.remember(&made.created.turn.id).await?;
-                    }
-                    return Ok(made);
-                }
-                let slot = match kept {
-                    Some(slot) => slot,
-                    None => match admit(&mut rows, &engine, &turn).await? {
-                        Ok(slot) => slot,
-                        Err(full) => return Ok(Err(EngineError::Refused(full))),
-                    },
-                };
-                // Behind no active turn nothing waits.
-                let state = State {
-                    queue_is_empty: true,
-                    ..State::fresh(session, turn)
-                };
-                let carried =
-                    commit::carry_out_callless(&mut rows, &engine, state, None, |step| step.begin_new()).await?;
-                rows.remember(&id).await?;
-                Ok(Ok(Made {
-                    slot: Some(slot),
-                    ..Made::of(carried, true)
-                }))
-            })
-        });
+        let created = self.stored_turn(scope, turn, place, on_busy);
         let made = match created.await {
             Err(error @ StoreError::Unclear(_)) => {
                 return self.after_unclear_create(scope, session_id, id, error).await;
@@ -122,6 +132,29 @@ impl Engine {
         // The owner task has the place now.
         drop(made.slot);
         Ok(made.created)
+    }
+
+    async fn stored_turn(
+        &self,
+        scope: &Scope,
+        turn: TurnRecord,
+        place: Place,
+        on_busy: OnBusy,
+    ) -> Result<Verdict<Made>, StoreError> {
+        const LABEL: &str = "create_turn";
+        let there = place.is_there().then_some(turn.session_id);
+        let work = creating(self.clone(), turn, place, on_busy);
+        let Some(session) = there else {
+            return scope.write_anew(LABEL, work).await;
+        };
+        let leaving = scope.clone().long_work(LongWork::Leave);
+        match leaving.write_grouped(session, LABEL, || work.clone()).await {
+            Err(StoreError::Aside(aside)) => {
+                aside.done().await;
+                scope.write_anew(LABEL, work).await
+            }
+            stored => stored,
+        }
     }
 
     /// Whether a turn can be one of this session. What it leaves open about how the
@@ -165,7 +198,7 @@ impl Engine {
 
     async fn cancel(&self, scope: &Scope, session: SessionId, turn: TurnId, reason: CancelReason) -> Verdict<Turn> {
         let engine = self.clone();
-        let cancelled = scope.write("cancel", move |mut rows| {
+        let cancelled = scope.write_anew("cancel", move |mut rows| {
             Box::pin(async move {
                 if let Some(earlier) = earlier(&mut rows).await? {
                     return Ok(Err(earlier));
@@ -214,8 +247,7 @@ impl Engine {
     ) -> Verdict<bool> {
         let engine = self.clone();
         let scope = self.store().scope(tenant);
-        self.read_open(&scope, session, turn).await?;
-        let taken = scope.write("takeover", move |mut rows| {
+        let taken = scope.write_anew("takeover", move |mut rows| {
             Box::pin(async move {
                 let Some(record) = kin::lock(&mut rows, session, true).await? else {
                     return Ok(None);

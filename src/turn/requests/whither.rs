@@ -26,6 +26,7 @@ pub enum Whither {
 }
 
 /// The same, checked and with the id of what is to be made.
+#[derive(Clone)]
 pub(super) enum Place {
     There(SessionId, Option<TurnId>),
     New(SessionId, Box<(NewSession, History)>),

@@ -14,7 +14,8 @@ use crate::model::job::JobCeiling;
 use crate::model::message::{ImageUrl, Part, Role};
 use crate::model::record::{CallRecord, JobWrite, MessageRecord};
 use crate::tool::Done;
-use crate::tool::file_views::{self, FileNews};
+use crate::tool::context_hints::Hint;
+use crate::tool::file_views::{self, FileNews, FileViews};
 use crate::tool::job_actions;
 use crate::tool::memory_entries;
 
@@ -52,6 +53,10 @@ impl Step<'_> {
         }
         // Something was stored: a takeover after this begins its count anew.
         self.state.turn.progress.recoveries = 0;
+        if !done.writes.trace.is_empty() {
+            let traces = &mut self.state.turn.progress.traces;
+            traces.entry(id).or_default().append(&mut done.writes.trace);
+        }
         if let Some(cwd) = done.writes.cwd {
             self.state.session.cwd = Some(cwd);
         }
@@ -79,6 +84,7 @@ impl Step<'_> {
             (false, false, false) => (CallStatus::Succeeded, EventType::ToolCallCompleted),
         };
         self.watch_loop(id, status, &mut done.result);
+        self.hint(id, std::mem::take(&mut done.writes.hints), &mut done.result);
         let artifacts = std::mem::take(&mut done.writes.artifacts);
         self.settle_call(id, status, kind, done.result);
         self.show(id, done.images);
@@ -215,6 +221,19 @@ impl Step<'_> {
         if let Some(seen) = file_views::after_call(&self.state.session.seen_files, &call.name, news) {
             self.state.session.seen_files.clone_from(&seen);
             self.writes.seen_files = Some(seen);
+        }
+    }
+
+    /// Says behind the result what directories say of themselves, once in a session:
+    /// calls that ran together may have come upon the same.
+    fn hint(&mut self, id: CallId, hints: Vec<Hint>, result: &mut String) {
+        for Hint { directory, text } in hints {
+            if FileViews::parse(&self.state.session.seen_files).is_hinted(&directory) {
+                continue;
+            }
+            result.push_str("\n\n");
+            result.push_str(&text);
+            self.saw_files(id, &[FileNews::Hinted { directory }]);
         }
     }
 

@@ -198,6 +198,7 @@ impl Game {
             grants: &self.grants,
             policies: &[],
             rules: &self.rules,
+            unread: None,
         };
         let mut step = Step::new(&world, self.state.clone());
         change(&mut step);

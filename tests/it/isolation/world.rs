@@ -10,6 +10,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::extend::artifacts::planted;
+use crate::extend::checkpoints;
 use crate::harness::client::Client;
 use crate::harness::http::Web;
 use crate::harness::script::{guarded, terminal};
@@ -82,6 +83,8 @@ impl World {
         let pending = Id::new(web.server.engine.clock());
         waiting_write(web, owner, pending).await;
         let artifact = planted(web, owner, &session, SECRET).await;
+        let checkpoint = Id::new(web.server.engine.clock());
+        checkpoints::planted(web, owner, &session, checkpoint).await;
         Self {
             ids: Ids::from([
                 ("ses", session),
@@ -95,6 +98,7 @@ impl World {
                 ("job", job.as_str().unwrap().to_owned()),
                 ("art", artifact),
                 ("pend", pending.to_string()),
+                ("chk", checkpoint.to_string()),
             ]),
             secret: SECRET,
         }

@@ -26,6 +26,7 @@ async fn pipes_devices_and_the_servers_memory_are_neither_read_nor_written() {
                 cwd: &bench.cwd,
                 backend: "local",
                 policies: &[],
+                unread: None,
             };
             let refused = done.failed || read(&done)["error"].is_string();
             let judged = bench.tool(tool).judge(&arguments, &place, &bench.host);

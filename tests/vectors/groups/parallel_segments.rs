@@ -32,6 +32,7 @@ fn footprint(registry: &Registry, cwd: &Path, call: &Value) -> Footprint {
         cwd,
         backend: "local",
         policies: &[],
+        unread: None,
     };
     match registry.get(name) {
         Some(tool) => tool.footprint(&arguments, &place),

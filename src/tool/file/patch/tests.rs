@@ -291,3 +291,20 @@ fn the_paths_of_a_call_are_what_it_writes() {
         "x"
     );
 }
+
+#[tokio::test]
+async fn calls_that_change_one_file_at_once_follow_one_another() {
+    let text: String = (0..20).map(|number| format!("line {number}.\n")).collect();
+    let bench = with(&[("a.txt", &text)]).await;
+    std::os::unix::fs::symlink("a.txt", bench.root().join("other name")).unwrap();
+    let changes = (0..20).map(|number| {
+        let path = if number % 2 == 0 { "a.txt" } else { "other name" };
+        let old = format!("line {number}.");
+        Patch.run(bench.call(json!({"path": path, "old_string": old, "new_string": format!("changed {number}.")})))
+    });
+    for done in futures::future::join_all(changes).await {
+        assert!(!done.failed, "{}", done.result);
+    }
+    let expected: String = (0..20).map(|number| format!("changed {number}.\n")).collect();
+    assert_eq!(on_disk(&bench, "a.txt"), expected);
+}

@@ -179,7 +179,7 @@ impl Walk<'_> {
         depth: usize,
     ) -> Vec<OsString> {
         let mut names = Vec::new();
-        let Ok(entries) = directory.entries() else {
+        let Ok(entries) = directory.listed() else {
             self.unreadable.fetch_add(1, Ordering::Relaxed);
             return names;
         };
