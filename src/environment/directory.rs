@@ -2,18 +2,23 @@
 //! reached from it and by no link, so nothing that a command does meanwhile leads
 //! elsewhere.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2, readlinkat, statat};
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, readlinkat, statat,
+};
 use rustix::io::Errno;
 
 use super::files::{EntryKind, FileError, kind};
 use super::workspace::Workspace;
+
+/// A pipe in a file's place makes nobody wait.
+const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
 /// An open directory of a workspace. Its calls block.
 #[derive(Debug)]
@@ -57,11 +62,24 @@ impl Directory {
 
     /// An ordinary file beneath this one, for reading.
     pub fn file(&self, relative: &Path) -> io::Result<File> {
-        let file = self.open(relative, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
-        match kind(FileType::from_raw_mode(fstat(&file)?.st_mode)) {
-            EntryKind::File => Ok(File::from(file)),
-            _ => Err(io::ErrorKind::InvalidInput.into()),
+        let file = self.open(relative, READ)?;
+        length(&file).map(|_| File::from(file))
+    }
+
+    /// An ordinary file in this one, for reading, and its length. A name is one
+    /// step, so without following a link it cannot lead elsewhere, and the kernel
+    /// need not watch the way: a search does this for every file.
+    pub fn file_named(&self, name: &OsStr) -> io::Result<(File, u64)> {
+        if name == ".." || name.as_bytes().contains(&b'/') {
+            return Err(io::ErrorKind::InvalidInput.into());
         }
+        let file = openat(
+            &self.file,
+            name,
+            READ | OFlags::CLOEXEC | OFlags::NOFOLLOW,
+            Mode::empty(),
+        )?;
+        length(&file).map(|length| (File::from(file), length))
     }
 
     /// What a name in it stands for, the link itself for a link.
@@ -88,33 +106,51 @@ impl Directory {
 
     /// What is in it, in no order.
     pub fn entries(&self) -> io::Result<Vec<Named>> {
-        let mut found = Vec::new();
-        for entry in Dir::read_from(&self.file)? {
-            let entry = entry?;
-            let name = entry.file_name();
-            if name.to_bytes() == b"." || name.to_bytes() == b".." {
-                continue;
+        self.listed()?.collect()
+    }
+
+    /// The same, one after another as they are read.
+    pub fn listed(&self) -> io::Result<impl Iterator<Item = io::Result<Named>>> {
+        let mut entries = Dir::read_from(&self.file)?;
+        Ok(std::iter::from_fn(move || {
+            loop {
+                let entry = match entries.next()? {
+                    Ok(entry) => entry,
+                    Err(error) => return Some(Err(error.into())),
+                };
+                let name = entry.file_name();
+                if name.to_bytes() == b"." || name.to_bytes() == b".." {
+                    continue;
+                }
+                let file_type = match entry.file_type() {
+                    FileType::Unknown => statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW)
+                        .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
+                    known => known,
+                };
+                return Some(Ok(Named {
+                    name: OsString::from_vec(name.to_bytes().to_vec()),
+                    kind: kind(file_type),
+                }));
             }
-            let file_type = match entry.file_type() {
-                FileType::Unknown => statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW)
-                    .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
-                known => known,
-            };
-            found.push(Named {
-                name: OsString::from_vec(name.to_bytes().to_vec()),
-                kind: kind(file_type),
-            });
-        }
-        Ok(found)
+        }))
     }
 
     /// Length and time of change in nanoseconds, of a name in it.
-    pub fn state(&self, name: &Path) -> Result<(u64, i64), Errno> {
+    pub fn state(&self, name: &OsStr) -> Result<(u64, i64), Errno> {
         let stat = statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW)?;
         let at = stat
             .st_mtime
             .saturating_mul(1_000_000_000)
             .saturating_add_unsigned(stat.st_mtime_nsec);
         Ok((u64::try_from(stat.st_size).unwrap_or(0), at))
+    }
+}
+
+/// Of an ordinary file; all else is refused.
+fn length(file: &OwnedFd) -> io::Result<u64> {
+    let stat = fstat(file)?;
+    match kind(FileType::from_raw_mode(stat.st_mode)) {
+        EntryKind::File => Ok(u64::try_from(stat.st_size).unwrap_or(0)),
+        _ => Err(io::ErrorKind::InvalidInput.into()),
     }
 }

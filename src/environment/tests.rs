@@ -389,3 +389,38 @@ async fn a_directory_swapped_for_a_link_during_the_call_leads_nowhere() {
     );
     assert!(reached + refused > 0);
 }
+
+#[tokio::test]
+async fn an_open_directory_leads_nowhere_else_whatever_takes_its_names() {
+    let scratch = Scratch::new();
+    let workspace = scratch.workspace().await;
+    let root = workspace.root().to_owned();
+    let outside = scratch.0.join("outside");
+    fs::create_dir_all(&outside).unwrap();
+    fs::write(outside.join("a.txt"), "secret").unwrap();
+    fs::create_dir_all(root.join("tree/inner")).unwrap();
+    fs::write(root.join("tree/inner/a.txt"), "own").unwrap();
+    let tree = workspace.open_directory(Path::new("tree")).await.unwrap();
+    let inner = tree.directory(Path::new("inner")).unwrap();
+    let listed: Vec<_> = inner.entries().unwrap().into_iter().map(|entry| entry.name).collect();
+    assert_eq!(listed, ["a.txt"]);
+
+    // Between the listing and the reading a directory becomes a link.
+    fs::rename(root.join("tree/inner"), root.join("moved")).unwrap();
+    symlink(&outside, root.join("tree/inner")).unwrap();
+    assert!(tree.directory(Path::new("inner")).is_err());
+    assert!(tree.file(Path::new("inner/a.txt")).is_err());
+    let (mut file, length) = inner.file_named("a.txt".as_ref()).unwrap();
+    let mut text = String::new();
+    file.read_to_string(&mut text).unwrap();
+    assert_eq!((text.as_str(), length), ("own", 3));
+
+    // And a file becomes a link, a pipe, a directory.
+    fs::remove_file(root.join("moved/a.txt")).unwrap();
+    symlink(outside.join("a.txt"), root.join("moved/a.txt")).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, root.join("moved/pipe"), 0o600.into()).unwrap();
+    fs::create_dir(root.join("moved/d")).unwrap();
+    for name in ["a.txt", "pipe", "d", "..", ".", "../ok", "/etc/passwd", ""] {
+        assert!(inner.file_named(name.as_ref()).is_err(), "{name}");
+    }
+}

@@ -4,6 +4,7 @@
 //! from reading a key or breaking a login by mistake. Links must be resolved
 //! before; `.` and `..` are resolved here, without looking at the disk.
 
+use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
 /// Why a file may not be touched; the text is for the model.
@@ -115,6 +116,18 @@ impl Places {
         Ok(())
     }
 
+    /// [`Places::may_read`] for many files of one directory, which is looked at once.
+    pub fn files_of<'p>(&'p self, directory: &'p Path) -> FilesOf<'p> {
+        let is_special = ["/dev", "/proc"].iter().any(|special| directory.starts_with(special))
+            || directory.starts_with(&self.agent_home)
+            || normalised(directory) != directory;
+        FilesOf {
+            places: self,
+            directory,
+            is_special,
+        }
+    }
+
     /// Whether a file may be written: not the system's, not the agent's own
     /// configuration, no login, and within the roots.
     pub fn may_write(&self, path: &Path) -> Result<(), Refusal> {
@@ -175,6 +188,25 @@ impl Places {
             return Err(Refusal::OutsideRoots(shown(path), roots.join(":")));
         }
         Ok(())
+    }
+}
+
+/// The files of one directory.
+#[derive(Clone, Copy, Debug)]
+pub struct FilesOf<'p> {
+    places: &'p Places,
+    directory: &'p Path,
+    /// More counts there than a file's own name.
+    is_special: bool,
+}
+
+impl FilesOf<'_> {
+    /// Whether the content of the file of this name may be shown.
+    pub fn may_read(&self, name: &OsStr) -> bool {
+        if self.is_special {
+            return self.places.may_read(&self.directory.join(name)).is_ok();
+        }
+        !name.to_str().is_some_and(holds_environment)
     }
 }
 
@@ -278,6 +310,39 @@ mod tests {
             "/proc/environ",
         ] {
             assert_eq!(places().may_read(Path::new(path)), Ok(()), "{path}");
+        }
+    }
+
+    #[test]
+    fn files_of_a_directory_are_judged_as_each_alone() {
+        let directories = [
+            "/",
+            "/dev",
+            "/proc/self",
+            "/srv/../dev",
+            "/srv/work",
+            "/home/alice",
+            "/home/alice/.hermes",
+            "/home/alice/.hermes/auth",
+            "/home/alice/.hermes/skills/.hub",
+        ];
+        let names = [
+            "zero",
+            "environ",
+            ".env",
+            ".Env.Local",
+            "auth.json",
+            "google_oauth.json",
+            "main.rs",
+            "..",
+        ];
+        for directory in directories.map(Path::new) {
+            let places = places();
+            let files = places.files_of(directory);
+            for name in names {
+                let alone = places.may_read(&directory.join(name)).is_ok();
+                assert_eq!(files.may_read(OsStr::new(name)), alone, "{name} in {directory:?}");
+            }
         }
     }
 

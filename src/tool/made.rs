@@ -85,7 +85,7 @@ fn files(root: &Directory) -> io::Result<Option<BTreeMap<PathBuf, (u64, i64)>>> 
             };
             match entry.kind {
                 EntryKind::File => {
-                    if let Ok(state) = directory.state(Path::new(name)) {
+                    if let Ok(state) = directory.state(name.as_ref()) {
                         files.insert(path.join(name), state);
                     }
                 }

@@ -169,7 +169,7 @@ pub(super) async fn list_files(
             .filter(|(shown, _)| after.as_ref().is_none_or(|after| after < shown))
             .take(wanted);
         let told = page.filter_map(|(path, entry)| {
-            let (bytes, at) = directory.state(entry.name.as_ref()).ok()?;
+            let (bytes, at) = directory.state(&entry.name).ok()?;
             Some(FileEntry {
                 path,
                 kind: kind(entry.kind),

@@ -18,6 +18,8 @@ use crate::guard::file_access::Places;
 pub(in crate::tool::file) const LINE_CHARS: usize = 500;
 /// A line longer than this ends the search of its file.
 const HEAP_BYTES: usize = 32 << 20;
+/// Most files of most trees are shorter.
+const SHORT_BYTES: usize = 64 << 10;
 /// What a pattern may take, compiled and while it matches.
 const PATTERN_BYTES: usize = 10 << 20;
 
@@ -50,6 +52,23 @@ pub(in crate::tool::file) struct Results {
     pub(in crate::tool::file) unread: usize,
     pub(in crate::tool::file) is_cut: bool,
     kept: usize,
+}
+
+/// What one thread works with.
+struct Desk {
+    searcher: Searcher,
+    buffer: Vec<u8>,
+    results: Results,
+}
+
+impl Desk {
+    fn new(searcher: Searcher) -> Self {
+        Self {
+            searcher,
+            buffer: vec![0; SHORT_BYTES],
+            results: Results::default(),
+        }
+    }
 }
 
 /// How lines are looked for.
@@ -98,15 +117,18 @@ impl Looking {
 
     /// Everything beneath a directory. Blocks.
     pub(in crate::tool::file) fn tree(&self, tree: &Tree, leash: &Leash) -> Results {
-        let make = || (self.searcher(), Results::default());
-        let (parts, unreadable) = walk(tree, leash, make, |(searcher, results), found| {
-            if self.places.may_read(found.path).is_err() {
-                results.omitted += 1;
-                return;
-            }
-            match found.directory.file(found.name) {
-                Ok(file) => self.file(searcher, file, found.relative, leash, results),
-                Err(_) => results.unread += 1,
+        let make = || Desk::new(self.searcher());
+        let (parts, unreadable) = walk(tree, leash, make, |desk, files| {
+            let judged = self.places.files_of(files.directory.path());
+            for name in files.names {
+                if !judged.may_read(name) {
+                    desk.results.omitted += 1;
+                    continue;
+                }
+                match files.directory.file_named(name) {
+                    Ok((file, length)) => self.file(desk, file, length, || files.relative.join(name), leash),
+                    Err(_) => desk.results.unread += 1,
+                }
             }
         });
         let mut all = Results {
@@ -114,34 +136,55 @@ impl Looking {
             is_cut: leash.is_taut(),
             ..Results::default()
         };
-        for (_, part) in parts {
-            all.absorb(part, self);
+        for desk in parts {
+            all.absorb(desk.results, self);
         }
         all
     }
 
     /// One file alone. Blocks.
     pub(in crate::tool::file) fn one(&self, file: File, name: &Path, leash: &Leash) -> Results {
-        let mut results = Results::default();
-        self.file(&mut self.searcher(), file, name, leash, &mut results);
-        results.is_cut = leash.is_taut();
-        results
+        let mut desk = Desk::new(self.searcher());
+        let length = file.metadata().map_or(0, |metadata| metadata.len());
+        self.file(&mut desk, file, length, || name.to_path_buf(), leash);
+        desk.results.is_cut = leash.is_taut();
+        desk.results
     }
 
-    fn file(&self, searcher: &mut Searcher, file: File, name: &Path, leash: &Leash, results: &mut Results) {
+    fn file(&self, desk: &mut Desk, file: File, length: u64, name: impl Fn() -> PathBuf, leash: &Leash) {
         let mut sink = Collecting {
             hits: Hits::default(),
             keep: if self.names_only { 0 } else { self.window.end() },
         };
-        let watched = Watched { file, leash };
-        if searcher.search_reader(&self.matcher, watched, &mut sink).is_err() && !leash.is_taut() {
-            results.unread += 1;
+        if self.read(desk, file, length, &mut sink, leash).is_err() && !leash.is_taut() {
+            desk.results.unread += 1;
         }
         if 0 < sink.hits.matches {
-            results.total_matches += sink.hits.matches;
-            results.total_files += 1;
-            results.keep(name.to_path_buf(), sink.hits, self);
+            desk.results.total_matches += sink.hits.matches;
+            desk.results.total_files += 1;
+            desk.results.keep(name(), sink.hits, self);
         }
+    }
+
+    /// A short file is searched where its first reading put it. A longer one, or
+    /// one with a NUL (which ends a search, or is one of UTF-16), goes through the
+    /// searcher's own buffer.
+    fn read(
+        &self,
+        desk: &mut Desk,
+        mut file: File,
+        length: u64,
+        sink: &mut Collecting,
+        leash: &Leash,
+    ) -> io::Result<()> {
+        let read = retried(|| file.read(&mut desk.buffer))?;
+        let begin = desk.buffer.get(..read).unwrap_or_default();
+        let is_whole = read == 0 || (u64::try_from(read) == Ok(length) && read < desk.buffer.len());
+        if is_whole && memchr::memchr(0, begin).is_none() {
+            return desk.searcher.search_slice(&self.matcher, begin, sink);
+        }
+        let watched = Watched { file, leash };
+        desk.searcher.search_reader(&self.matcher, begin.chain(watched), sink)
     }
 
     /// How much of the window a file fills.
@@ -211,6 +254,16 @@ impl Sink for Collecting {
             self.push(found.line_number(), found.bytes(), true);
         }
         Ok(true)
+    }
+}
+
+/// A signal is no reason to give a file up.
+fn retried(mut read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match read() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
     }
 }
 

@@ -23,15 +23,18 @@ type Oldest = Reverse<(i64, Reverse<PathBuf>)>;
 /// Every file beneath a directory that is wanted. Blocks.
 pub(in crate::tool::file) fn names(tree: &Tree, window: Window, leash: &Leash) -> Names {
     let make = || (BinaryHeap::<Oldest>::new(), 0_usize);
-    let (parts, unread) = walk(tree, leash, make, |(newest, total), found| {
-        *total += 1;
-        let at = found.directory.state(found.name).map_or(0, |(_, at)| at);
-        let is_late = newest.len() < window.end() || newest.peek().is_some_and(|Reverse((oldest, _))| *oldest <= at);
-        if is_late {
-            newest.push(Reverse((at, Reverse(found.relative.to_path_buf()))));
-        }
-        while window.end() < newest.len() {
-            newest.pop();
+    let (parts, unread) = walk(tree, leash, make, |(newest, total), files| {
+        *total += files.names.len();
+        for name in files.names {
+            let at = files.directory.state(name).map_or(0, |(_, at)| at);
+            let is_late =
+                newest.len() < window.end() || newest.peek().is_some_and(|Reverse((oldest, _))| *oldest <= at);
+            if is_late {
+                newest.push(Reverse((at, Reverse(files.relative.join(name)))));
+            }
+            while window.end() < newest.len() {
+                newest.pop();
+            }
         }
     });
     let total = parts.iter().map(|(_, total)| total).sum();

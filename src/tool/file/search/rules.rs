@@ -1,6 +1,7 @@
 //! What is left out of a search: hidden files, and what ignore files name, by
 //! ripgrep's rules.
 
+use std::ffi::OsStr;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::overrides::{Override, OverrideBuilder};
 
-use crate::environment::{Directory, Named};
+use crate::environment::Directory;
 
 /// By precedence; those of git count in a repository only.
 const IGNORE_FILES: [(&str, bool); 3] = [(".rgignore", false), (".ignore", false), (".gitignore", true)];
@@ -25,16 +26,13 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// The rules inside `directory`, whose entries these are.
-    pub(super) fn within(above: &Arc<Self>, directory: &Directory, entries: &[Named]) -> Arc<Self> {
-        let has = |name: &str| entries.iter().any(|entry| entry.name == name);
-        let begins_repository = has(".git");
+    /// The rules inside `directory`. The ignore files are asked for by name, so
+    /// that the search need not wait for the end of a long listing.
+    pub(super) fn within(above: &Arc<Self>, directory: &Directory) -> Arc<Self> {
+        let begins_repository = directory.state(OsStr::new(".git")).is_ok();
         let in_repository = above.in_repository || begins_repository;
         let files = IGNORE_FILES.iter().filter(|(_, of_git)| !of_git || in_repository);
-        let mut own: Vec<Gitignore> = files
-            .filter(|(name, _)| has(name))
-            .filter_map(|(name, _)| read(directory, Path::new(name)))
-            .collect();
+        let mut own: Vec<Gitignore> = files.filter_map(|(name, _)| read(directory, Path::new(name))).collect();
         if begins_repository {
             own.extend(read(directory, Path::new(".git/info/exclude")));
         }
@@ -42,10 +40,15 @@ impl Rules {
             return Arc::clone(above);
         }
         Arc::new(Self {
-            above: Some(Arc::clone(above)),
+            above: above.say_something().then(|| Arc::clone(above)),
             own,
             in_repository,
         })
+    }
+
+    /// Whether any path could be left out by them.
+    pub(super) fn say_something(&self) -> bool {
+        !self.own.is_empty() || self.above.is_some()
     }
 
     /// Whether the rules leave the path out; the nearest that says anything.
@@ -108,6 +111,11 @@ impl Wanted {
         })
     }
 
+    /// Whether every file is.
+    pub(super) fn takes_all(&self) -> bool {
+        self.glob.is_none()
+    }
+
     pub(super) fn takes(&self, path: &Path) -> bool {
         self.glob
             .as_ref()
@@ -115,7 +123,7 @@ impl Wanted {
     }
 
     /// Whether a directory or file is passed over for its name alone.
-    pub(super) fn hides(&self, name: &std::ffi::OsStr) -> bool {
+    pub(super) fn hides(&self, name: &OsStr) -> bool {
         let is_hidden = name.as_encoded_bytes().starts_with(b".");
         is_hidden && (!self.hidden || name == ".git")
     }

@@ -1,7 +1,6 @@
 //! Every file of a tree, by several threads: each takes a directory or a handful
 //! of files from a common heap and puts back the directories that it finds.
 
-use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,23 +8,21 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::Leash;
 use super::rules::{Rules, Wanted};
-use crate::environment::{Directory, EntryKind};
+use crate::environment::{Directory, EntryKind, Named};
 
 /// Searches of several sessions share the machine.
 const MAX_THREADS: usize = 4;
-/// Files that one thread takes at a time.
+/// Files that one thread takes at a time, and between two looks at the clock.
 const HANDFUL: usize = 64;
 /// Deeper trees are loops in all but name.
 const MAX_DEPTH: usize = 256;
 
-/// A file that was found.
-pub(in crate::tool::file) struct Found<'a> {
+/// Files of one directory that were found.
+pub(in crate::tool::file) struct Handful<'a> {
     pub(super) directory: &'a Directory,
-    pub(super) name: &'a Path,
-    /// From the directory that is searched.
+    /// From the directory that is searched to the files'.
     pub(super) relative: &'a Path,
-    /// Links resolved.
-    pub(super) path: &'a Path,
+    pub(super) names: &'a [OsString],
 }
 
 /// What a search looks at.
@@ -45,15 +42,16 @@ enum Job {
     },
     Files {
         directory: Arc<Directory>,
-        relative: PathBuf,
+        relative: Arc<Path>,
         names: Vec<OsString>,
     },
 }
 
-/// Work that is left, and how many threads are at some.
+/// Work that is left, how many threads are at some, and how many want some.
 struct Heap {
-    jobs: VecDeque<Job>,
+    jobs: Vec<Job>,
     busy: usize,
+    waiting: usize,
 }
 
 struct Walk<'t> {
@@ -64,16 +62,18 @@ struct Walk<'t> {
     unreadable: AtomicUsize,
 }
 
-/// Calls `visit` for every file, each thread with its own value of `make`; gives
-/// these values back, and how many directories could not be read. Blocks.
+/// Calls `visit` for all files, a handful at a time, each thread with its own
+/// value of `make`; gives these values back, and how many directories could not
+/// be read. Blocks.
 pub(in crate::tool::file) fn walk<V: Send>(
     tree: &Tree,
     leash: &Leash,
     make: impl Fn() -> V + Sync,
-    visit: impl Fn(&mut V, &Found<'_>) + Sync,
+    visit: impl Fn(&mut V, &Handful<'_>) + Sync,
 ) -> (Vec<V>, usize) {
-    let rules = tree.above.iter().fold(Arc::<Rules>::default(), |rules, directory| {
-        Rules::within(&rules, directory, &directory.entries().unwrap_or_default())
+    let above = tree.above.iter();
+    let rules = above.fold(Arc::<Rules>::default(), |rules, directory| {
+        Rules::within(&rules, directory)
     });
     let first = Job::Directory {
         relative: PathBuf::new(),
@@ -84,8 +84,9 @@ pub(in crate::tool::file) fn walk<V: Send>(
         tree,
         leash,
         heap: Mutex::new(Heap {
-            jobs: VecDeque::from([first]),
+            jobs: vec![first],
             busy: 0,
+            waiting: 0,
         }),
         changed: Condvar::new(),
         unreadable: AtomicUsize::new(0),
@@ -95,9 +96,10 @@ pub(in crate::tool::file) fn walk<V: Send>(
         .min(MAX_THREADS);
     let work = || {
         let mut value = make();
-        while let Some(job) = walk.take() {
+        let mut was_busy = false;
+        while let Some(job) = walk.take(was_busy) {
             walk.carry_out(job, &mut value, &visit);
-            walk.release();
+            was_busy = true;
         }
         value
     };
@@ -112,103 +114,98 @@ pub(in crate::tool::file) fn walk<V: Send>(
 
 impl Walk<'_> {
     /// The next job; none when all is done or the time is over.
-    fn take(&self) -> Option<Job> {
+    fn take(&self, was_busy: bool) -> Option<Job> {
         let mut heap = self.heap.lock().unwrap_or_else(PoisonError::into_inner);
+        heap.busy -= usize::from(was_busy);
         loop {
             if self.leash.is_taut() {
                 heap.jobs.clear();
-                self.changed.notify_all();
-                return None;
-            }
-            if let Some(job) = heap.jobs.pop_back() {
+            } else if let Some(job) = heap.jobs.pop() {
                 heap.busy += 1;
                 return Some(job);
             }
-            if heap.busy == 0 {
+            if heap.busy == 0 || self.leash.is_taut() {
                 self.changed.notify_all();
                 return None;
             }
+            heap.waiting += 1;
             heap = self.changed.wait(heap).unwrap_or_else(PoisonError::into_inner);
+            heap.waiting -= 1;
         }
     }
 
-    fn release(&self) {
+    fn put(&self, job: Job) {
         let mut heap = self.heap.lock().unwrap_or_else(PoisonError::into_inner);
-        heap.busy -= 1;
+        heap.jobs.push(job);
+        let is_wanted = 0 < heap.waiting;
         drop(heap);
-        self.changed.notify_all();
-    }
-
-    fn put(&self, jobs: Vec<Job>) {
-        if jobs.is_empty() {
-            return;
+        if is_wanted {
+            self.changed.notify_one();
         }
-        let mut heap = self.heap.lock().unwrap_or_else(PoisonError::into_inner);
-        heap.jobs.extend(jobs);
-        drop(heap);
-        self.changed.notify_all();
     }
 
-    fn carry_out<V>(&self, job: Job, value: &mut V, visit: &impl Fn(&mut V, &Found<'_>)) {
-        match job {
+    fn carry_out<V>(&self, job: Job, value: &mut V, visit: &impl Fn(&mut V, &Handful<'_>)) {
+        let (directory, relative, names) = match job {
             Job::Directory { relative, rules, depth } => {
                 let Ok(directory) = self.tree.root.directory(&relative) else {
                     self.unreadable.fetch_add(1, Ordering::Relaxed);
                     return;
                 };
-                let (jobs, names) = self.sort(&directory, &relative, &rules, depth);
-                self.put(jobs);
-                let directory = Arc::new(directory);
-                let mut handfuls = names.chunks(HANDFUL);
-                let own = handfuls.next().unwrap_or_default();
-                let others = handfuls.map(|names| Job::Files {
-                    directory: Arc::clone(&directory),
-                    relative: relative.clone(),
-                    names: names.to_vec(),
-                });
-                self.put(others.collect());
-                self.visit(&directory, &relative, own, value, visit);
+                let (directory, relative) = (Arc::new(directory), Arc::from(relative));
+                let names = self.sort(&directory, &relative, &rules, depth);
+                (directory, relative, names)
             }
             Job::Files {
                 directory,
                 relative,
                 names,
-            } => self.visit(&directory, &relative, &names, value, visit),
-        }
+            } => (directory, relative, names),
+        };
+        let handful = Handful {
+            directory: &directory,
+            relative: &relative,
+            names: &names,
+        };
+        visit(value, &handful);
     }
 
-    /// The directories in a directory as jobs, and the files that are wanted.
+    /// Makes jobs of what is in a directory while it is listed, so that nobody
+    /// waits for a long list; gives back the files that are left at its end.
     fn sort(
         &self,
-        directory: &Directory,
-        relative: &Path,
+        directory: &Arc<Directory>,
+        relative: &Arc<Path>,
         rules: &Arc<Rules>,
         depth: usize,
-    ) -> (Vec<Job>, Vec<OsString>) {
-        let Ok(entries) = directory.entries() else {
+    ) -> Vec<OsString> {
+        let mut names = Vec::new();
+        let Ok(entries) = directory.listed() else {
             self.unreadable.fetch_add(1, Ordering::Relaxed);
-            return (Vec::new(), Vec::new());
+            return names;
         };
-        let rules = Rules::within(rules, directory, &entries);
-        let (mut jobs, mut names) = (Vec::new(), Vec::new());
+        let rules = Rules::within(rules, directory);
         for entry in entries {
-            let is_directory = match entry.kind {
-                EntryKind::Directory => true,
-                EntryKind::File => false,
-                EntryKind::Link | EntryKind::Other => continue,
+            let Ok(entry) = entry else {
+                self.unreadable.fetch_add(1, Ordering::Relaxed);
+                break;
             };
-            let path = directory.path().join(&entry.name);
-            match rules.ignores(&path, is_directory) {
-                Some(true) => continue,
-                None if self.tree.wanted.hides(&entry.name) => continue,
-                Some(false) | None => {}
+            if !self.wants(directory, &rules, &entry) {
+                continue;
             }
-            if !is_directory {
-                if self.tree.wanted.takes(&path) {
-                    names.push(entry.name);
+            if entry.kind == EntryKind::File {
+                if names.len() == HANDFUL {
+                    self.put(Job::Files {
+                        directory: Arc::clone(directory),
+                        relative: Arc::clone(relative),
+                        names: std::mem::take(&mut names),
+                    });
+                    if self.leash.is_taut() {
+                        break;
+                    }
                 }
+                names.push(entry.name);
             } else if depth < MAX_DEPTH {
-                jobs.push(Job::Directory {
+                self.put(Job::Directory {
                     relative: relative.join(&entry.name),
                     rules: Arc::clone(&rules),
                     depth: depth + 1,
@@ -217,28 +214,26 @@ impl Walk<'_> {
                 self.unreadable.fetch_add(1, Ordering::Relaxed);
             }
         }
-        (jobs, names)
+        names
     }
 
-    fn visit<V>(
-        &self,
-        directory: &Directory,
-        relative: &Path,
-        names: &[OsString],
-        value: &mut V,
-        visit: &impl Fn(&mut V, &Found<'_>),
-    ) {
-        for name in names {
-            if self.leash.is_taut() {
-                return;
-            }
-            let found = Found {
-                directory,
-                name: Path::new(name),
-                relative: &relative.join(name),
-                path: &directory.path().join(name),
-            };
-            visit(value, &found);
+    /// Whether a search goes into a directory, or looks at a file.
+    fn wants(&self, directory: &Directory, rules: &Rules, entry: &Named) -> bool {
+        let is_directory = match entry.kind {
+            EntryKind::Directory => true,
+            EntryKind::File => false,
+            EntryKind::Link | EntryKind::Other => return false,
+        };
+        let wanted = &self.tree.wanted;
+        let by_name_alone = !rules.say_something() && (is_directory || wanted.takes_all());
+        if by_name_alone {
+            return !wanted.hides(&entry.name);
+        }
+        let path = directory.path().join(&entry.name);
+        match rules.ignores(&path, is_directory) {
+            Some(true) => false,
+            None if wanted.hides(&entry.name) => false,
+            Some(false) | None => is_directory || wanted.takes(&path),
         }
     }
 }

@@ -288,6 +288,30 @@ async fn hostile_trees_are_searched_in_bounds() {
 }
 
 #[tokio::test]
+async fn a_file_is_searched_alike_whatever_its_length_and_coding() {
+    let bench = with(&[("empty", ""), ("bom", "\u{feff}needle\n"), ("no-end", "hay\nneedle")]).await;
+    let root = bench.root();
+    let utf_16 = "\u{feff}a needle\n".encode_utf16().flat_map(u16::to_le_bytes);
+    fs::write(root.join("utf-16"), utf_16.collect::<Vec<u8>>()).unwrap();
+    // Around what one reading holds.
+    for length in [65_535, 65_536, 65_537, 200_000] {
+        let hay = "hay\n".repeat(length / 4 + 1);
+        let text = format!("{}needle\n", &hay[hay.len() - (length - 7)..]);
+        assert_eq!(text.len(), length);
+        fs::write(root.join(length.to_string()), text).unwrap();
+    }
+    // What comes before a NUL counts where it was read before it.
+    fs::write(root.join("late-nul"), format!("needle\n{}\0", "hay\n".repeat(50_000))).unwrap();
+    let found = one(&bench, json!({"pattern": "^(a )?needle$", "output_mode": "count"})).await;
+    assert_eq!(
+        found["counts"],
+        json!({"bom": 1, "no-end": 1, "utf-16": 1, "65535": 1, "65536": 1, "65537": 1, "200000": 1, "late-nul": 1})
+    );
+    let found = one(&bench, json!({"pattern": "needle", "path": "65535"})).await;
+    assert_eq!(found["matches"][0]["line"], 16_383);
+}
+
+#[tokio::test]
 async fn a_search_ends_when_it_is_told_to() {
     let bench = with(&[("a", "x\n")]).await;
     let call = bench.call(json!({"pattern": "x"}));
