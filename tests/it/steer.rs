@@ -55,6 +55,8 @@ fn what_is_said_while_a_command_runs_is_read_after_its_result() {
     on_both(async |place| {
         let server = place.start().await;
         let session = server.session().await.id;
+        // A command is told of before it is begun, and its directory is made.
+        std::fs::create_dir_all(server.workspace(session)).unwrap();
         let turn = server
             .turn(session, &format!("{}\n/then\n/say unread", held()))
             .await
