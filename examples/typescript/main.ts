@@ -106,6 +106,7 @@ async function handle(event: Event): Promise<boolean> {
     case "budget.exceeded":
     case "todo.updated":
     case "artifact.created":
+    case "checkpoint.restored":
     case "memory.updated":
     case "process.started":
     case "process.exited":

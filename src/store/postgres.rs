@@ -28,6 +28,9 @@ pub(super) static MIGRATIONS: Migrator = sqlx::migrate!("migrations/postgres");
 /// How long a transaction may wait for a connection.
 const ACQUIRE: Duration = Duration::from_secs(5);
 const STATEMENTS: usize = 512;
+/// How long a write that goes alone keeps its lane from others, as long as a group
+/// waits for a lock.
+const PATIENCE: Duration = Duration::from_millis(100);
 /// The server's own limits on one statement, one lock and an idle transaction:
 /// below the 30 s after which a job is given up here, so that it is the server
 /// that ends the work and says why.
@@ -111,12 +114,18 @@ impl Database {
         Ok(())
     }
 
-    async fn run_group(&self, mut members: Vec<Member>) {
+    async fn run_group(self: &Arc<Self>, mut members: Vec<Member>) {
         if members.len() > 1 {
             return postgres_group::carry_out(&self.pool, &self.hooks, members).await;
         }
-        if let Some(Member { tenant, job, .. }) = members.pop() {
-            self.run(Wall::Tenant(tenant), job).await;
+        let Some(Member { tenant, job, .. }) = members.pop() else {
+            return;
+        };
+        let database = Arc::clone(self);
+        let mut alone = Box::pin(async move { database.run(Wall::Tenant(tenant), job).await });
+        // It may wait for a lock; those behind it in the lane do not need that one.
+        if tokio::time::timeout(PATIENCE, &mut alone).await.is_err() {
+            self.tasks.spawn(alone);
         }
     }
 

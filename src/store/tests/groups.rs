@@ -225,6 +225,33 @@ async fn whoever_needs_a_lock_that_somebody_holds_waits_for_it_alone() {
     .await;
 }
 
+#[tokio::test]
+async fn whoever_waits_alone_does_not_keep_its_lane_from_others() {
+    on_postgres(async |bench| {
+        let scope = sessions(&bench.store, "ours", 1..=3).await;
+        let mut beside = bench.raw_postgres().await;
+        let lock = format!(
+            "begin; select 1 from session where session_id = '{}' for update",
+            session(1)
+        );
+        sqlx::raw_sql(sqlx::AssertSqlSafe(lock))
+            .execute(&mut beside)
+            .await
+            .unwrap();
+        let mut locked = Box::pin(count_on(&scope, 1));
+        assert!(futures::poll!(&mut locked).is_pending());
+        for number in [2, 3] {
+            tokio::select! {
+                counted = count_on(&scope, number) => assert_eq!(counted.unwrap(), 1),
+                _ = &mut locked => panic!("its lock is held"),
+            }
+        }
+        sqlx::raw_sql("rollback").execute(&mut beside).await.unwrap();
+        assert_eq!(locked.await.unwrap(), 1);
+    })
+    .await;
+}
+
 /// Reads what a query that forgot its tenant sees.
 fn seeing(number: usize) -> Work<Vec<String>> {
     Box::new(move |mut rows| {

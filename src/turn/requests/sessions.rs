@@ -41,10 +41,15 @@ fn storing(row: NewSession) -> impl for<'c> FnOnce(Rows<'c>) -> BoxFuture<'c, Re
 
 impl Engine {
     pub async fn create_session(&self, scope: &Scope, new: CreateSession) -> Verdict<Session> {
+        const LABEL: &str = "create_session";
         let row = self.new_row(scope.tenant(), SessionId::new(self.clock()), new)?;
         let session = row.record.session_id;
-        let added = scope.write_grouped(session, "create_session", || storing(row.clone()));
-        let added = match added.await {
+        let added = match row.external_id {
+            None => scope.write_grouped(session, LABEL, || storing(row.clone())).await,
+            // The name may be taken, and whoever shared the transaction would begin anew.
+            Some(_) => scope.write(LABEL, storing(row)).await,
+        };
+        let added = match added {
             Err(StoreError::Unique(_)) => Err(taken()),
             added => added?,
         };

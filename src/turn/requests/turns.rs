@@ -112,7 +112,7 @@ impl Engine {
             key_id: scope.key(),
             ..TurnRecord::queued(id, session_id, new.user_id, new.input, new.options, now)
         };
-        let created = self.stored_turn(scope, turn, place, on_busy);
+        let created = Box::pin(self.stored_turn(scope, turn, place, on_busy));
         let made = match created.await {
             Err(error @ StoreError::Unclear(_)) => {
                 return self.after_unclear_create(scope, session_id, id, error).await;
