@@ -5,6 +5,7 @@
 //! Each is a loop of its own that ends with the token; none holds state that a
 //! restart would miss.
 
+mod approved;
 mod audit;
 mod expiry;
 mod fold;
@@ -49,6 +50,7 @@ pub fn start(
     tasks.spawn(expiry::expire(engine.clone(), lease, stop.clone()));
     tasks.spawn(jobs::run(engine.clone(), lease, stop.clone()));
     tasks.spawn(audit::chain(engine.clone(), lease, stop.clone()));
+    tasks.spawn(approved::finish(engine.clone(), stop.clone()));
     tasks.spawn(purge::purge(engine.clone(), stop.clone()));
     tasks.spawn(forget::forget(engine.clone(), stop.clone()));
     tasks.spawn(fold::fold(engine.clone(), events_days, stop.clone()));

@@ -9,7 +9,7 @@ use super::once::KEPT_MS;
 use super::{Arg, Row, Store, StoreError, Wall, dialect};
 use crate::base::Timestamp;
 use crate::model::background::BackgroundRecord;
-use crate::model::id::{JobId, JobRunId, NodeId, ProcessId, SessionId, TenantId, TurnId};
+use crate::model::id::{JobId, JobRunId, NodeId, PendingWriteId, ProcessId, SessionId, TenantId, TurnId};
 
 /// A turn that runs, as its row says, on a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,6 +198,26 @@ impl Store {
         found.iter().map(session_named).collect()
     }
 
+    /// What a server that ended in the middle may have left.
+    pub async fn approved_writes_across_tenants(&self) -> Result<Vec<ApprovedWrite>, StoreError> {
+        const SQL: &str = "
+            select tenant_id, pending_id, approved from pending_write where approved is not null limit 1000";
+        let args: [Arg<'static>; 0] = [];
+        let rows = self
+            .read(Wall::Across, move |conn| {
+                Box::pin(async move { conn.rows(SQL, &args).await })
+            })
+            .await?;
+        let approved = |row: &Row| {
+            Ok(ApprovedWrite {
+                tenant_id: row.id("tenant_id")?,
+                id: row.id("pending_id")?,
+                plan: row.json("approved")?,
+            })
+        };
+        rows.iter().map(approved).collect()
+    }
+
     /// Deleted sessions without a turn that still runs.
     pub async fn hidden_sessions_across_tenants(&self) -> Result<Vec<Removable>, StoreError> {
         const SQL: &str = "
@@ -215,6 +235,14 @@ impl Store {
             .await?;
         rows.iter().map(session_named).collect()
     }
+}
+
+/// A change that was let in and is not known to be on the disk.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApprovedWrite {
+    pub tenant_id: TenantId,
+    pub id: PendingWriteId,
+    pub plan: serde_json::Value,
 }
 
 fn session_named(row: &Row) -> Result<Removable, StoreError> {

@@ -141,6 +141,8 @@ pub struct Nudges {
     pub due: Notify,
     /// A job was made or changed.
     pub jobs: Notify,
+    /// A change that was let in could not be put on the disk.
+    pub approved: Notify,
     /// A deleted session has nothing running any more.
     pub purge: Notify,
     /// A process was found dead: it may have left something undone.

@@ -1,6 +1,11 @@
 //! What agents want to write for good waits until a person lets it in.
 
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use hermes_server::model::principal::Scope;
+use hermes_server::store::Fate;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -128,5 +133,150 @@ fn a_note_is_asked_about_or_waits_where_nobody_can_be_asked() {
         assert_eq!(told(&alone, "memory", &wrong).await["success"], false);
         assert!(waiting(&ada, "").await.is_empty());
         web.stop().await;
+    });
+}
+
+/// What was decided, as the audit trail has it.
+async fn decided(owner: &Client) -> Vec<(String, String, String)> {
+    let mut found = Vec::new();
+    for action in ["pending_write.approved", "pending_write.rejected"] {
+        let listed = owner.get(&format!("/v1/audit?action={action}")).await.expect(200);
+        for entry in listed["data"].as_array().unwrap() {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            assert!(
+                entry["tool_call_id"].is_string() && entry["session_id"].is_string(),
+                "{entry}"
+            );
+            found.push((
+                text(&entry["actor"]),
+                text(&entry["decision"]),
+                text(&entry["fields"][0]),
+            ));
+        }
+    }
+    found
+}
+
+#[test]
+fn who_decides_what_waits_is_in_the_audit_trail() {
+    on_both(async |mut place| {
+        place.config.skills.write_approval = true;
+        place.config.memory.write_approval = true;
+        let web = place.serve().await;
+        let owner = web.owner().await;
+        let alone = talk(&web, &owner, &json!({"approvals": {"on_ask": "deny"}})).await;
+        let create = json!({"action": "create", "name": "greet", "content": GREET});
+        let skill = told(&alone, "skill_manage", &create).await;
+        let again = told(&alone, "skill_manage", &create).await;
+        let note = json!({"target": "user", "action": "add", "content": "Likes tea"});
+        let note = told(&alone, "memory", &note).await;
+        assert!(decided(&owner).await.is_empty());
+        approve(&owner, &skill["pending_id"]).await.expect(200);
+        approve(&owner, &note["pending_id"]).await.expect(200);
+        // Neither one that cannot be made nor one that is not there is a decision.
+        approve(&owner, &again["pending_id"])
+            .await
+            .problem(400, "invalid_request");
+        approve(&owner, &skill["pending_id"]).await.problem(404, "not_found");
+        let path = format!("/v1/pending-writes/{}", again["pending_id"].as_str().unwrap());
+        assert_eq!(owner.delete(&path).await.status, 204);
+        assert_eq!(owner.delete(&path).await.status, 404);
+        let entry = |decision: &str, kind: &str| ("owner".to_owned(), decision.to_owned(), kind.to_owned());
+        assert_eq!(
+            decided(&owner).await,
+            [
+                entry("approve", "memory"),
+                entry("approve", "skill"),
+                entry("deny", "skill")
+            ]
+        );
+        web.stop().await;
+    });
+}
+
+/// The tenant's skills on the disk.
+fn skills_of(place: &crate::harness::Place, web: &Web) -> PathBuf {
+    let tenant = web.server.scope.tenant().to_string();
+    place.config.server.data_dir.join("skills").join(tenant)
+}
+
+fn text_of(skills: &Path) -> Option<String> {
+    std::fs::read_to_string(skills.join("greet/SKILL.md")).ok()
+}
+
+#[test]
+fn a_change_that_was_let_in_is_made_once_wherever_the_server_ends() {
+    on_both(async |mut place| {
+        place.config.skills.write_approval = true;
+        let bye = GREET.replace("hello.", "hello. Say hello.");
+        let create = json!({"action": "create", "name": "greet", "content": GREET});
+        // Made twice it would leave more than once.
+        let patch = json!({"action": "patch", "name": "greet", "old_string": "Say hello.", "new_string": "Say hello. Say hello."});
+        let delete = json!({"action": "delete", "name": "greet"});
+        for (change, before, after) in [
+            (create, None, Some(GREET.to_owned())),
+            (patch, Some(GREET.to_owned()), Some(bye)),
+            (delete, Some(GREET.to_owned()), None),
+        ] {
+            // The commit that lets it in, and the one that takes it off the list; the
+            // latter with the disk as it is between them, and as it was before.
+            for (label, is_undone) in [
+                ("approve_write", false),
+                ("approved_write", false),
+                ("approved_write", true),
+            ] {
+                let what = format!("{} {label} {is_undone}", change["action"]);
+                let armed = Arc::new(AtomicBool::new(false));
+                let fails = Arc::clone(&armed);
+                let probe = move |now: &'static str| match now == label && fails.load(Ordering::SeqCst) {
+                    true => Fate::FailBefore,
+                    false => Fate::Go,
+                };
+                let web = place.serve_probed(Some(Arc::new(probe))).await;
+                let skills = skills_of(&place, &web);
+                let lay_out = |text: &Option<String>| {
+                    let _gone = std::fs::remove_dir_all(skills.join("greet"));
+                    if let Some(text) = text {
+                        std::fs::create_dir_all(skills.join("greet")).unwrap();
+                        std::fs::write(skills.join("greet/SKILL.md"), text).unwrap();
+                    }
+                };
+                lay_out(&before);
+                let owner = web.owner().await;
+                let talk = talk(&web, &owner, &json!({})).await;
+                let staged = told(&talk, "skill_manage", &change).await;
+                let earlier = decided(&owner).await.len();
+                armed.store(true, Ordering::SeqCst);
+                let answer = approve(&owner, &staged["pending_id"]).await;
+                web.crash().await;
+                if label == "approve_write" {
+                    assert_ne!(answer.status, 200, "{what}");
+                    assert_eq!(text_of(&skills), before, "{what}");
+                } else {
+                    answer.expect(200);
+                    assert_eq!(text_of(&skills), after, "{what}");
+                    if is_undone {
+                        lay_out(&before);
+                    }
+                }
+
+                let web = place.serve().await;
+                let owner = web.owner().await;
+                assert!(web.server.engine.finish_approved_writes().await.unwrap(), "{what}");
+                if label == "approve_write" {
+                    assert_eq!(waiting(&owner, "").await.len(), 1, "{what}");
+                    approve(&owner, &staged["pending_id"]).await.expect(200);
+                }
+                assert_eq!(text_of(&skills), after, "{what}");
+                assert!(waiting(&owner, "").await.is_empty(), "{what}");
+                assert_eq!(decided(&owner).await.len(), earlier + 1, "{what}");
+                approve(&owner, &staged["pending_id"]).await.problem(404, "not_found");
+                // Nothing is left that could be made again.
+                lay_out(&before);
+                assert!(web.server.engine.finish_approved_writes().await.unwrap(), "{what}");
+                assert_eq!(text_of(&skills), before, "{what}");
+                web.stop().await;
+            }
+        }
     });
 }

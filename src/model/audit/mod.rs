@@ -48,6 +48,13 @@ pub enum AuditAction {
     /// A policy of the tenant was taken away; `fields` names it.
     #[serde(rename = "policy.deleted")]
     PolicyDeleted,
+    /// A change of a skill or of the memory that waited was let in; `fields` names
+    /// its kind.
+    #[serde(rename = "pending_write.approved")]
+    PendingWriteApproved,
+    /// One that waited was taken away; `fields` names its kind.
+    #[serde(rename = "pending_write.rejected")]
+    PendingWriteRejected,
     #[serde(rename = "grant.created")]
     GrantCreated,
     #[serde(rename = "grant.used")]

@@ -82,3 +82,43 @@ async fn what_waits_is_its_users_and_goes_once() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn one_that_was_let_in_waits_no_more_and_only_its_end_finds_it() {
+    on_both(async |bench| {
+        let store = &bench.store;
+        let clock = Clock::system();
+        let skill = pending(&clock, "ada", PendingKind::Skill);
+        let scope = store.scope(tenant_id("ours")).of_user("ada".to_owned());
+        let added = skill.clone();
+        let wrote = scope.write("test", move |mut rows| {
+            Box::pin(async move { rows.add_pending_write(&added).await })
+        });
+        wrote.await.unwrap();
+        let id = skill.id;
+        let plan = serde_json::json!({"path": "é"});
+        let kept = plan.clone();
+        let wrote = scope.write("test", move |mut rows| {
+            Box::pin(async move {
+                rows.approve_pending_write(id, &kept).await?;
+                Ok((
+                    rows.pending_writes(None, None, 10).await?.len(),
+                    rows.pending_write(id).await?,
+                    rows.lock_pending_write(id).await?,
+                    rows.count_pending_writes_of("ada").await?,
+                ))
+            })
+        });
+        assert_eq!(wrote.await.unwrap(), (0, None, None, 0));
+        let left = store.approved_writes_across_tenants().await.unwrap();
+        let ours: Vec<_> = left.into_iter().filter(|left| left.id == id).collect();
+        assert_eq!(ours.len(), 1);
+        assert_eq!((ours[0].tenant_id, &ours[0].plan), (tenant_id("ours"), &plan));
+        let gone = scope.write("test", move |mut rows| {
+            Box::pin(async move { rows.remove_pending_write(id).await })
+        });
+        assert!(gone.await.unwrap());
+        assert!(store.approved_writes_across_tenants().await.unwrap().is_empty());
+    })
+    .await;
+}

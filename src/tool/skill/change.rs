@@ -3,7 +3,7 @@
 //! the skill before or after, a crash leaves at most a folder that no name finds.
 
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::document::{Document, Malformed};
 use super::library::{self, Found, Library, MAX_FILE_BYTES, PINNED, Skill};
 use super::name::{self, BadName, Shelf};
+use super::plan::{self, Deed, Plan};
 use super::scan::{self, Report};
 use crate::model::skill::SkillOrigin;
 use crate::tool::edit::fuzzy;
@@ -19,6 +20,7 @@ use crate::tool::edit::fuzzy;
 const MAX_OWN: usize = 500;
 /// Files of one skill, all of which are listed.
 const MAX_FILES: usize = 200;
+const SKILL: &str = "SKILL.md";
 
 /// What is to become of a skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +47,7 @@ pub enum Change {
     },
     WriteFile {
         file: String,
-        #[serde(with = "text")]
+        #[serde(with = "super::plan::text")]
         content: Vec<u8>,
     },
     RemoveFile {
@@ -117,57 +119,99 @@ pub enum Refusal {
 
 /// The tenant's skills while nobody else changes them, in any process of the
 /// machine.
-pub struct Alone<'a> {
-    library: &'a Library,
+pub struct Alone {
+    pub(super) library: Library,
     #[allow(dead_code, reason = "the lock ends with the file")]
     lock: File,
 }
 
-impl<'a> Alone<'a> {
-    pub fn with(library: &'a Library) -> io::Result<Self> {
+impl Alone {
+    pub fn with(library: &Library) -> io::Result<Self> {
         fs::create_dir_all(&library.own)?;
         let path = library.own.join(".lock");
         let lock = File::options().create(true).truncate(false).write(true).open(path)?;
         lock.lock()?;
-        Ok(Self { library, lock })
+        Ok(Self {
+            library: library.clone(),
+            lock,
+        })
     }
 
     /// Carries a change out on the skill that `asked` names.
     pub fn make(&self, asked: &str, change: &Change, consent: Consent) -> Result<Made, Refusal> {
+        let plan = self.plan(asked, change, consent)?;
+        self.carry_out(&plan)?;
+        let folder = self.library.own.join(&plan.path);
+        Ok(Made {
+            findings: Scan { change, consent }.of_folder(&folder),
+            path: plan.path,
+            done: plan.done,
+        })
+    }
+
+    /// What a change comes to as things are; everything that could refuse it has
+    /// been asked, and nothing is written.
+    pub fn plan(&self, asked: &str, change: &Change, consent: Consent) -> Result<Plan, Refusal> {
         let (shelf, name) = name::asked(asked)?;
         let scan = Scan { change, consent };
-        if let Change::Create { category: own, content } = change {
+        let (path, file, done, deed) = if let Change::Create { category: own, content } = change {
             let category = own.as_deref().or(match shelf {
                 Shelf::Any => None,
                 Shelf::Category(category) => Some(category),
                 Shelf::Plugin(_) => return Err(Refusal::NotOurs(asked.to_owned())),
             });
             let category = category.map(name::part).transpose()?;
-            return create(self.library, category, name, content, &scan);
-        }
-        let skill = own(self.library, shelf, name, asked)?;
-        let done = match change {
-            Change::Create { .. } => return Err(Refusal::Exists(asked.to_owned())),
-            Change::Edit { content } => edit(&skill, content, &scan)?,
-            Change::Patch { file, old, new, all } => patch(&skill, file.as_deref(), (old, new, *all), &scan)?,
-            Change::Delete { absorbed_into } => delete(self.library, &skill, absorbed_into.as_deref())?,
-            Change::WriteFile { file, content } => write_file(&skill, file, content, &scan)?,
-            Change::RemoveFile { file } => remove_file(&skill, file)?,
+            let path = create(&self.library, category, name, content, &scan)?;
+            (path, SKILL, "created", Deed::put(content))
+        } else {
+            let skill = own(&self.library, shelf, name, asked)?;
+            let (file, done, deed) = match change {
+                Change::Create { .. } => return Err(Refusal::Exists(asked.to_owned())),
+                Change::Edit { content } => {
+                    edit(&skill, content, &scan)?;
+                    (SKILL, "changed", Deed::put(content))
+                }
+                Change::Patch { file, old, new, all } => {
+                    let text = patch(&skill, file.as_deref(), (old, new, *all), &scan)?;
+                    (file.as_deref().unwrap_or(SKILL), "changed", Deed::put(&text))
+                }
+                Change::Delete { absorbed_into } => {
+                    delete(&self.library, &skill, absorbed_into.as_deref())?;
+                    (SKILL, "deleted", Deed::Drop)
+                }
+                Change::WriteFile { file, content } => {
+                    write_file(&skill, file, content, &scan)?;
+                    (
+                        file.as_str(),
+                        "written",
+                        Deed::Put {
+                            content: content.clone(),
+                        },
+                    )
+                }
+                Change::RemoveFile { file } => {
+                    remove_file(&skill, file)?;
+                    (file.as_str(), "removed", Deed::Remove)
+                }
+            };
+            (skill.path(), file, done, deed)
         };
-        Ok(Made {
-            path: skill.path(),
+        Ok(Plan {
+            before: plan::state(&self.library.own.join(&path).join(file)),
+            file: file.to_owned(),
+            path,
             done,
-            findings: scan.of_folder(&skill.folder),
+            deed,
         })
     }
 
     /// Keeps a skill of the tenant from being deleted, or lets it go.
     pub fn pin(&self, asked: &str, pinned: bool) -> Result<(), Refusal> {
         let (shelf, name) = name::asked(asked)?;
-        let skill = own(self.library, shelf, name, asked)?;
+        let skill = own(&self.library, shelf, name, asked)?;
         let mark = skill.folder.join(PINNED);
         match (pinned, skill.pinned) {
-            (true, false) => Ok(put(&mark, b"")?),
+            (true, false) => Ok(plan::put(&mark, b"")?),
             (false, true) => Ok(fs::remove_file(&mark)?),
             _ => Ok(()),
         }
@@ -260,7 +304,7 @@ fn create(
     name: &str,
     content: &str,
     scan: &Scan<'_>,
-) -> Result<Made, Refusal> {
+) -> Result<String, Refusal> {
     Document::read(content)?;
     let path = category.map_or(name.to_owned(), |category| format!("{category}/{name}"));
     let listed = library.list()?;
@@ -273,30 +317,23 @@ fn create(
         return Err(Refusal::Exists(path));
     }
     scan.check("SKILL.md", content.as_bytes(), b"")?;
-    fs::create_dir_all(&folder)?;
-    put(&folder.join("SKILL.md"), content.as_bytes())?;
-    Ok(Made {
-        path,
-        done: "created",
-        findings: scan.of_folder(&folder),
-    })
+    Ok(path)
 }
 
-fn edit(skill: &Skill, content: &str, scan: &Scan<'_>) -> Result<&'static str, Refusal> {
+fn edit(skill: &Skill, content: &str, scan: &Scan<'_>) -> Result<(), Refusal> {
     Document::read(content)?;
     let path = skill.folder.join("SKILL.md");
     let before = library::read_file(&path).unwrap_or_default();
-    scan.check("SKILL.md", content.as_bytes(), &before)?;
-    put(&path, content.as_bytes())?;
-    Ok("changed")
+    scan.check("SKILL.md", content.as_bytes(), &before)
 }
 
+/// The file's text as the patch leaves it.
 fn patch(
     skill: &Skill,
     file: Option<&str>,
     (old, new, all): (&str, &str, bool),
     scan: &Scan<'_>,
-) -> Result<&'static str, Refusal> {
+) -> Result<String, Refusal> {
     let path = match file {
         Some(file) => skill.folder.join(name::support(file)?),
         None => skill.folder.join("SKILL.md"),
@@ -305,16 +342,17 @@ fn patch(
     let text = library::read_file(&path).map_err(|_| missing())?;
     let text = String::from_utf8(text).map_err(|_| Refusal::NoMatch("the file is no text".to_owned()))?;
     let replaced = fuzzy::replace(&text, old, new, all).map_err(|error| Refusal::NoMatch(error.to_string()))?;
-    let Some(file) = file else {
-        return edit(skill, &replaced.content, scan);
-    };
-    checked_size(replaced.content.len())?;
-    scan.check(file, replaced.content.as_bytes(), text.as_bytes())?;
-    put(&path, replaced.content.as_bytes())?;
-    Ok("changed")
+    match file {
+        None => edit(skill, &replaced.content, scan)?,
+        Some(file) => {
+            checked_size(replaced.content.len())?;
+            scan.check(file, replaced.content.as_bytes(), text.as_bytes())?;
+        }
+    }
+    Ok(replaced.content)
 }
 
-fn delete(library: &Library, skill: &Skill, absorbed_into: Option<&str>) -> Result<&'static str, Refusal> {
+fn delete(library: &Library, skill: &Skill, absorbed_into: Option<&str>) -> Result<(), Refusal> {
     if skill.pinned {
         return Err(Refusal::Pinned(skill.path()));
     }
@@ -325,18 +363,10 @@ fn delete(library: &Library, skill: &Skill, absorbed_into: Option<&str>) -> Resu
             return Err(Refusal::NotAbsorbed(into.to_owned()));
         }
     }
-    // Gone in one step; what is left of it no name finds.
-    let gone = tempfile::Builder::new().prefix(".gone-").tempdir_in(&library.own)?;
-    fs::rename(&skill.folder, gone.path().join("skill"))?;
-    gone.close()?;
-    if skill.category.is_some() {
-        // An empty category goes too; one that is not empty stays.
-        let _kept = skill.folder.parent().map(fs::remove_dir);
-    }
-    Ok("deleted")
+    Ok(())
 }
 
-fn write_file(skill: &Skill, file: &str, content: &[u8], scan: &Scan<'_>) -> Result<&'static str, Refusal> {
+fn write_file(skill: &Skill, file: &str, content: &[u8], scan: &Scan<'_>) -> Result<(), Refusal> {
     let path = skill.folder.join(name::support(file)?);
     checked_size(content.len())?;
     let known = files(skill);
@@ -345,18 +375,15 @@ fn write_file(skill: &Skill, file: &str, content: &[u8], scan: &Scan<'_>) -> Res
     }
     let before = library::support_file(&skill.folder, Path::new(file)).unwrap_or_default();
     scan.check(file, content, &before)?;
-    make_parents(&skill.folder, &path)?;
-    put(&path, content)?;
-    Ok("written")
+    Ok(plan::checked_parents(&skill.folder, &path)?)
 }
 
-fn remove_file(skill: &Skill, file: &str) -> Result<&'static str, Refusal> {
+fn remove_file(skill: &Skill, file: &str) -> Result<(), Refusal> {
     let path = skill.folder.join(name::support(file)?);
     if !fs::symlink_metadata(&path).is_ok_and(|about| about.is_file()) {
         return Err(Refusal::NoFile(file.to_owned(), files(skill)));
     }
-    fs::remove_file(&path)?;
-    Ok("removed")
+    Ok(())
 }
 
 fn files(skill: &Skill) -> Vec<String> {
@@ -370,48 +397,5 @@ fn checked_size(bytes: usize) -> Result<(), Refusal> {
     match u64::try_from(bytes) {
         Ok(bytes) if bytes <= MAX_FILE_BYTES => Ok(()),
         _ => Err(Refusal::Large),
-    }
-}
-
-/// Directories on the way to a file; a link among them is refused.
-fn make_parents(folder: &Path, path: &Path) -> io::Result<()> {
-    let mut at = folder.to_owned();
-    let within = path.strip_prefix(folder).map_err(io::Error::other)?;
-    for part in within.parent().into_iter().flat_map(Path::components) {
-        at.push(part);
-        match fs::symlink_metadata(&at) {
-            Ok(about) if about.is_dir() => {}
-            Ok(_) => {
-                return Err(io::Error::new(
-                    io::ErrorKind::NotADirectory,
-                    "a folder of the skill is none",
-                ));
-            }
-            Err(_) => fs::create_dir(&at)?,
-        }
-    }
-    Ok(())
-}
-
-/// Puts the whole file in its place.
-fn put(path: &Path, content: &[u8]) -> io::Result<()> {
-    let directory = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(directory)?;
-    file.write_all(content)?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    File::open(directory)?.sync_all()
-}
-
-/// Bytes as the text that they are; agents write nothing else.
-mod text {
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&String::from_utf8_lossy(bytes))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
-        String::deserialize(deserializer).map(String::into_bytes)
     }
 }

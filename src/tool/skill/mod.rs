@@ -8,6 +8,7 @@ pub mod document;
 pub mod index;
 pub mod library;
 pub mod name;
+pub mod plan;
 pub mod scan;
 mod skill_manage;
 mod skill_view;
