@@ -47,9 +47,8 @@ pub fn run_exec() -> ExitCode {
     // that is no business of the command's. A kernel without them refuses.
     let _ = nix::sys::prctl::set_thp_disable(false);
     // The end of its terminal must not end the supervisor before the command.
-    // Threads inherit this, programs that are started do not.
-    let hangup = SigSet::from_iter([Caught::SIGHUP]);
-    if hangup.thread_block().is_err() {
+    // Threads inherit this, and what they start, so that the shell's is lifted.
+    if hangup().thread_block().is_err() {
         return ExitCode::FAILURE;
     }
     let Ok(server) = io::stdin().as_fd().try_clone_to_owned() else {
@@ -64,6 +63,10 @@ pub fn run_exec() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn hangup() -> SigSet {
+    SigSet::from_iter([Caught::SIGHUP])
 }
 
 /// Closes what whoever started the server left open across its start; the
@@ -149,6 +152,7 @@ fn start(description: &Description, stdin: Option<&[u8]>) -> Result<(Started, St
     thread::scope(|scope| {
         let confined = scope.spawn(|| {
             let isolation = confine::confine(&description.confinement)?;
+            hangup().thread_unblock().map_err(text)?;
             let started = shell::start(description, stdin).map_err(|error| format!("shell: {error}"))?;
             Ok((started, isolation))
         });

@@ -170,3 +170,11 @@ async fn gone(mark: &str) {
         ended.expect("the process ends").unwrap().retain_ready();
     }
 }
+
+#[tokio::test]
+async fn a_command_and_what_it_starts_are_told_to_hang_up() {
+    let sandbox = Sandbox::new().await;
+    let script = "sleep 10 & kill -HUP $!; wait $!; echo child $?; trap 'echo heard' HUP; kill -HUP $$; echo after";
+    let outcome = sandbox.run(script).await;
+    assert_eq!(outcome.stdout, "child 129\nheard\nafter\n");
+}
