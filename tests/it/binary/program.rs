@@ -115,7 +115,8 @@ impl Program {
             greeting,
             base,
             key: key.trim().to_owned(),
-            client: Client::builder().timeout(PATIENCE).build().unwrap(),
+            // A stream of 50 MB beside other tests takes its time.
+            client: Client::builder().timeout(3 * PATIENCE).build().unwrap(),
         }
     }
 
