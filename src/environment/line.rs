@@ -7,14 +7,14 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, chownat, fstat, mkdirat, mknodat, openat};
+use rustix::fs::{FileType, Mode, OFlags, fstat, mkdirat, mknodat, openat};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 
 use super::files::{FileError, Parents};
 use super::place::Place;
 use super::remove;
-use super::replace::open_directory;
+use super::replace::{open_directory, own};
 use super::workspace::Workspace;
 
 /// The longest request: a file of several megabytes and what JSON makes of it.
@@ -78,7 +78,7 @@ fn make(place: &Place<'_>) -> Result<[OwnedFd; 2], FileError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let inner = openat(&directory, &name, flags, Mode::empty())?;
         let pipes = [pipe(&inner, REQUESTS, place)?, pipe(&inner, ANSWERS, place)?];
-        own(&directory, &name, place)?;
+        own(&directory, &name, place.root.owner)?;
         Ok(pipes)
     };
     make().map_err(|error| place.failed(error))
@@ -93,22 +93,8 @@ fn pipe(directory: &OwnedFd, name: &str, place: &Place<'_>) -> io::Result<OwnedF
     if FileType::from_raw_mode(fstat(&opened)?.st_mode) != FileType::Fifo {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    own(directory, Path::new(name), place)?;
+    own(directory, Path::new(name), place.root.owner)?;
     Ok(opened)
-}
-
-/// Gives it to the session's user, where it has one.
-fn own(directory: &OwnedFd, name: &Path, place: &Place<'_>) -> io::Result<()> {
-    match place.root.owner {
-        Some((user, group)) => Ok(chownat(
-            directory,
-            name,
-            Some(user),
-            Some(group),
-            AtFlags::SYMLINK_NOFOLLOW,
-        )?),
-        None => Ok(()),
-    }
 }
 
 impl Line {

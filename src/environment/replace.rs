@@ -17,6 +17,7 @@ use rustix::io::Errno;
 
 use super::files::{FileError, Parents};
 use super::place::{MAX_LINKS, Place, look};
+use super::workspace::Owner;
 
 pub(super) fn replace(place: &Place<'_>, bytes: &[u8], parents: Parents) -> Result<(), FileError> {
     let target = Target::find(place, parents)?;
@@ -105,12 +106,17 @@ pub(super) fn open_directory(place: &Place<'_>, path: &Path, parents: Parents) -
     Ok(directory)
 }
 
+/// Gives a name to the session's user, where it has one.
+pub(super) fn own(directory: &OwnedFd, name: &Path, owner: Owner) -> Result<(), Errno> {
+    match owner {
+        Some((user, group)) => chownat(directory, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW),
+        None => Ok(()),
+    }
+}
+
 fn make_directory(place: &Place<'_>, above: &OwnedFd, name: &Path) -> Result<(), FileError> {
     let made = match mkdirat(above, name, Mode::from_raw_mode(0o755)) {
-        Ok(()) => match place.root.owner {
-            Some((user, group)) => chownat(above, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW),
-            None => Ok(()),
-        },
+        Ok(()) => own(above, name, place.root.owner),
         // Someone else was faster.
         Err(Errno::EXIST) => Ok(()),
         Err(error) => Err(error),

@@ -24,6 +24,9 @@ pub struct Workspace {
     identity: Option<Identity>,
 }
 
+/// The session's user and group; nothing where it has none of its own.
+pub(super) type Owner = Option<(Uid, Gid)>;
+
 /// A directory that file tools may enter. Held open, so that it is the same
 /// directory even when its path is given to another.
 #[derive(Debug)]
@@ -32,7 +35,7 @@ pub(super) struct Root {
     pub(super) directory: OwnedFd,
     pub(super) access: Access,
     /// Who owns new files, where this process has the choice.
-    pub(super) owner: Option<(Uid, Gid)>,
+    pub(super) owner: Owner,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +134,7 @@ fn prepare(settings: &LocalSettings, directory: &Path) -> io::Result<Workspace> 
     })
 }
 
-fn root(path: &Path, access: Access, owner: Option<(Uid, Gid)>) -> io::Result<Root> {
+fn root(path: &Path, access: Access, owner: Owner) -> io::Result<Root> {
     let directory = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     Ok(Root {
         path: path.to_path_buf(),

@@ -11,16 +11,16 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid, chmod, chownat, fchmod, fchown, futimens, mkdirat, openat,
-    renameat, symlinkat, unlinkat,
+    AtFlags, Mode, OFlags, Timespec, Timestamps, chmod, fchmod, fchown, futimens, mkdirat, openat, renameat, symlinkat,
+    unlinkat,
 };
 use rustix::io::Errno;
 
 use super::tree::{Stamp, Tree, What};
 use super::vault::{Vault, copy};
 use crate::environment::directory::Directory;
-
-type Owner = Option<(Uid, Gid)>;
+use crate::environment::replace::own;
+use crate::environment::workspace::Owner;
 
 /// What was done, and what could not be.
 #[derive(Debug, Default)]
@@ -182,7 +182,7 @@ fn put(root: &Directory, owner: Owner, vault: &Vault, (path, was): (&Path, &What
     let (directory, name) = above(root, path)?;
     match was {
         What::Directory { .. } => match mkdirat(&directory, &name, Mode::RWXU) {
-            Ok(()) => own(&directory, &name, owner),
+            Ok(()) => Ok(own(&directory, &name, owner)?),
             // Only its mode has to change.
             Err(Errno::EXIST) => Ok(()),
             Err(error) => Err(error.into()),
@@ -192,7 +192,7 @@ fn put(root: &Directory, owner: Owner, vault: &Vault, (path, was): (&Path, &What
         }),
         What::Link { to } => in_place(&directory, &name, |temporary| {
             symlinkat(to, &directory, temporary)?;
-            own(&directory, temporary, owner)
+            Ok(own(&directory, temporary, owner)?)
         }),
         What::LeftOut { .. } => Ok(()),
     }
@@ -208,19 +208,6 @@ fn in_place(directory: &OwnedFd, name: &Path, make: impl FnOnce(&Path) -> io::Re
         let _ = unlinkat(directory, temporary, AtFlags::empty());
     }
     made
-}
-
-fn own(directory: &OwnedFd, name: &Path, owner: Owner) -> io::Result<()> {
-    match owner {
-        Some((user, group)) => Ok(chownat(
-            directory,
-            name,
-            Some(user),
-            Some(group),
-            AtFlags::SYMLINK_NOFOLLOW,
-        )?),
-        None => Ok(()),
-    }
 }
 
 fn file(directory: &OwnedFd, name: &Path, vault: &Vault, (sha256, stamp): (&str, &Stamp)) -> io::Result<File> {

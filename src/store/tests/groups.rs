@@ -195,19 +195,23 @@ async fn what_one_does_wrong_is_its_own_and_what_cannot_be_shared_is_done_alone(
     .await;
 }
 
+/// Somebody else who holds a session's row.
+async fn locked_beside(bench: &Bench, number: usize) -> sqlx::PgConnection {
+    let mut beside = bench.raw_postgres().await;
+    let lock = format!(
+        "begin; select 1 from session where session_id = '{}' for update",
+        session(number)
+    );
+    let lock = sqlx::raw_sql(sqlx::AssertSqlSafe(lock)).execute(&mut beside);
+    lock.await.unwrap();
+    beside
+}
+
 #[tokio::test]
 async fn whoever_needs_a_lock_that_somebody_holds_waits_for_it_alone() {
     on_postgres(async |bench| {
         let scope = sessions(&bench.store, "ours", 1..=6).await;
-        let mut beside = bench.raw_postgres().await;
-        let lock = format!(
-            "begin; select 1 from session where session_id = '{}' for update",
-            session(1)
-        );
-        sqlx::raw_sql(sqlx::AssertSqlSafe(lock))
-            .execute(&mut beside)
-            .await
-            .unwrap();
+        let mut beside = locked_beside(bench, 1).await;
         let held = Held::new(&scope).await;
         let mut locked = Box::pin(count_on(&scope, 1));
         let mut others = Box::pin(join_all((2..=6).map(|number| count_on(&scope, number))));
@@ -229,15 +233,7 @@ async fn whoever_needs_a_lock_that_somebody_holds_waits_for_it_alone() {
 async fn whoever_waits_alone_does_not_keep_its_lane_from_others() {
     on_postgres(async |bench| {
         let scope = sessions(&bench.store, "ours", 1..=3).await;
-        let mut beside = bench.raw_postgres().await;
-        let lock = format!(
-            "begin; select 1 from session where session_id = '{}' for update",
-            session(1)
-        );
-        sqlx::raw_sql(sqlx::AssertSqlSafe(lock))
-            .execute(&mut beside)
-            .await
-            .unwrap();
+        let mut beside = locked_beside(bench, 1).await;
         let mut locked = Box::pin(count_on(&scope, 1));
         assert!(futures::poll!(&mut locked).is_pending());
         for number in [2, 3] {
