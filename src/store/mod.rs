@@ -72,6 +72,7 @@ mod tests;
 mod together;
 mod transcript;
 pub mod transfer;
+mod turn_log;
 mod turns;
 pub mod usage;
 mod writes;

@@ -16,6 +16,7 @@ mod owners;
 mod pending;
 mod questions;
 mod schema;
+mod turn_log;
 mod usage;
 mod values;
 mod walls;
