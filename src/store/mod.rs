@@ -44,6 +44,7 @@ mod postgres_group;
 mod postgres_lanes;
 mod postgres_link;
 mod postgres_pool;
+mod postgres_rows;
 mod postgres_text;
 mod probe;
 pub mod process;

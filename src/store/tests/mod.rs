@@ -6,6 +6,7 @@ mod bell;
 mod children;
 mod commits;
 mod failures;
+mod grouped_rows;
 mod groups;
 mod heads;
 mod jobs;
