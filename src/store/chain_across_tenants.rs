@@ -30,7 +30,8 @@ pub enum Progress {
 impl Store {
     /// Chains entries of all tenants, up to a bounded number.
     pub async fn chain_audit_across_tenants(&self, holder: ProcessId) -> Result<Progress, StoreError> {
-        const ANY: &str = "select tenant_id from audit_entry where chain_seq is null limit 1";
+        // In the order of the index of those without a place, so that it is asked.
+        const ANY: &str = "select tenant_id from audit_entry where chain_seq is null order by audit_id limit 1";
         let there = self.read(Wall::Across, |conn| {
             Box::pin(async move { Ok(conn.row(ANY, &[]).await?.is_some()) })
         });
@@ -66,12 +67,13 @@ async fn held(conn: &mut Conn, args: &[Arg<'_>]) -> Result<bool, StoreError> {
 }
 
 /// Whether there may be more.
-async fn batch(conn: &mut Conn) -> Result<bool, StoreError> {
+pub(super) async fn batch(conn: &mut Conn) -> Result<bool, StoreError> {
     const SQL: &str = "
         select tenant_id, audit_id, at, action, actor, key_id, user_id, session_id, turn_id, call_id, approval_id,
             grant_id, target_key_id, tool, rules, verdict, decision, outcome, exit_code, fields, chain_seq, prev_hash,
             hash
         from audit_entry where chain_seq is null order by audit_id limit $1";
+    dialect::look_up(conn).await?;
     let rows = conn.rows(SQL, &[BATCH.into()]).await?;
     let more = rows.len() == BATCH as usize;
     let mut by_tenant: BTreeMap<TenantId, Vec<Chained>> = BTreeMap::new();

@@ -3,7 +3,7 @@
 
 use crate::base::{Clock, Timestamp};
 
-use super::{Conn, Kind, StoreError};
+use super::{Arg, Conn, Kind, StoreError};
 
 /// The instant that leases are measured by: the database's own on Postgres,
 /// where the clocks of many machines meet; the process's on SQLite.
@@ -17,6 +17,21 @@ pub async fn now(conn: &mut Conn, clock: &Clock) -> Result<Timestamp, StoreError
                 .ok_or_else(|| StoreError::bug("no clock"))?
                 .timestamp("now")
         }
+    }
+}
+
+/// Settings with which Postgres looks rows up by an index wherever it can.
+pub(super) const LOOK_UP: [&str; 3] = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin"];
+
+/// Plans what follows in the transaction as look-ups. A connection keeps its plans,
+/// and one that joins many rows and was made while their table was small would go
+/// through the whole table for as long as that grows.
+pub(super) async fn look_up(conn: &mut Conn) -> Result<(), StoreError> {
+    const SQL: &str = "
+        select set_config($1, 'off', true), set_config($2, 'off', true), set_config($3, 'off', true)";
+    match conn.dialect() {
+        Kind::Sqlite => Ok(()),
+        Kind::Postgres => conn.execute(SQL, &LOOK_UP.map(Arg::from)).await.map(|_| ()),
     }
 }
 
