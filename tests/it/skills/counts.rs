@@ -268,9 +268,7 @@ fn what_an_operators_skill_needs_commands_see_and_what_a_tenants_names_they_do_n
         std::fs::write(own.join("login.json"), "{\"user\": \"ada\"}").unwrap();
         std::fs::write(own.parent().unwrap().join("none.json"), "of nobody").unwrap();
         let theirs = format!("---\nname: own\ndescription: d\n{}---\nDo.\n", needs("OWN_TOKEN"));
-        put(&owner, "/v1/skills/own", &theirs.replace("login.json", "../none.json"))
-            .await
-            .expect(201);
+        put(&owner, "/v1/skills/own", &theirs).await.expect(201);
         let talk = talk(&web, &owner).await;
         let told = told(
             &talk,
@@ -305,7 +303,7 @@ fn what_an_operators_skill_needs_commands_see_and_what_a_tenants_names_they_do_n
         assert_eq!(last(&talk).await["output"], "FLY_TOKEN of the server, none, none");
         assert_eq!(
             told[1]["missing_credential_files"],
-            json!(["../none.json", "none.json"]),
+            json!(["login.json", "none.json"]),
             "{}",
             told[1]
         );
@@ -390,6 +388,9 @@ fn tenants_at_once_read_their_own_skill_of_one_name() {
             tools: None,
         };
         let (ours, theirs) = (web.owner().await, web.with_key(other).await);
+        assert!(told[1]["credential_files"].is_null(), "{}", told[1]);
+        let note = told[1]["setup_note"].as_str().unwrap();
+        assert!(note.contains("refused to a skill of your own"), "{note}");
         let work = async |client: &crate::harness::client::Client, word: &str| {
             let talk = talk(&web, client).await;
             let content = DEPLOY.replace("service", word);
@@ -400,6 +401,59 @@ fn tenants_at_once_read_their_own_skill_of_one_name() {
                     manage(
                         "write_file",
                         json!({"file_path": format!("references/{word}.md"), "file_content": word}),
+/// Whoever writes a skill of the tenant's could name any of its credentials, so
+/// that name is worth nothing, also where it stands before the operator's.
+#[test]
+fn credentials_are_laid_out_for_skills_that_only_the_operator_writes() {
+    on_both(async |mut place| {
+        let directory = tempfile::tempdir().unwrap();
+        let needs = "required_credential_files: [login.json]\n";
+        shared(directory.path(), "fly", needs);
+        place.config.skills.external_dirs = vec![directory.path().to_owned()];
+        let plugins = place.config.server.data_dir.join("plugins");
+        plugin(&plugins, "forge", "ship");
+        shared(&plugins.join("forge/skills"), "ship", needs);
+        let web = place.serve().await;
+        let tenant = web.server.scope.tenant().to_string();
+        let credentials = place.config.server.data_dir.join("credentials").join(tenant);
+        std::fs::create_dir_all(&credentials).unwrap();
+        std::fs::write(credentials.join("login.json"), "of the tenant").unwrap();
+        let owner = web.owner().await;
+        let talk = talk(&web, &owner).await;
+        let view = |name: &str| ("skill_view", json!({"name": name}));
+        let find = || ("terminal", json!({"command": "find $TMPDIR -name login.json"}));
+        let own = format!("---\nname: fly\ndescription: d\n{needs}---\nDo.\n");
+        let told = told(
+            &talk,
+            &[
+                view("fly"),
+                view("forge:ship"),
+                manage("create", json!({"name": "fly", "content": own})),
+                view("fly"),
+                find(),
+            ],
+        )
+        .await;
+        assert!(
+            told[4]["output"].as_str().unwrap().contains("login.json"),
+            "{}",
+            told[4]
+        );
+        for allowed in &told[..2] {
+            assert_eq!(allowed["readiness_status"], "available", "{allowed}");
+            assert!(allowed["credential_files"]["login.json"].is_string(), "{allowed}");
+        }
+        let another = self::talk(&web, &owner).await;
+        let found = self::told(&another, &[view("fly"), find()]).await;
+        for refused in [&told[3], &found[0]] {
+            assert!(refused["credential_files"].is_null(), "{refused}");
+            assert_eq!(refused["missing_credential_files"], json!(["login.json"]), "{refused}");
+        }
+        assert_eq!(found[1]["output"], "", "{}", found[1]);
+        web.stop().await;
+    });
+}
+
                     ),
                     ("skills_list", json!({})),
                     ("skill_view", json!({"name": "deploy"})),
