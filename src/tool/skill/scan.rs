@@ -14,6 +14,9 @@ use crate::guard::threat;
 use rules::RULES;
 pub use structure::folder;
 
+/// The rule by which a dangerous skill wants a person.
+pub const DANGEROUS: &str = "dangerous-skill";
+
 /// How much a finding weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]

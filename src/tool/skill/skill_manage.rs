@@ -6,6 +6,7 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::change::{Alone, AskedChange, Change, Consent, Made, Refusal};
+use super::scan;
 use crate::guard::{Finding, Severity, Span};
 use crate::model::call::{Effect, Footprint};
 use crate::model::pending::{PendingKind, Staged};
@@ -109,7 +110,7 @@ pub(in crate::tool) fn dangers(arguments: &Value, readings: &Readings) -> Arc<Ve
 
 fn finding(found: &str) -> Finding {
     Finding {
-        rule: "dangerous-skill".to_owned(),
+        rule: scan::DANGEROUS.to_owned(),
         key: format!("skill_scan:{found}"),
         description: format!("the skill would say what turns agents against their owner ({found})"),
         severity: Severity::Critical,

@@ -279,6 +279,30 @@ fn what_an_operators_skill_needs_commands_see_and_what_a_tenants_names_they_do_n
         )
         .await;
         assert_eq!(
+/// The reviewer of mode `smart` would see no more than the skill's name.
+#[test]
+fn no_mode_writes_a_dangerous_skill_that_no_person_saw() {
+    on_both(async |mut place| {
+        let web = place.serve().await;
+        let owner = web.owner().await;
+        let create = json!({"content": DANGEROUS});
+        let off = Talk::new(&web, &owner, &json!({"approvals": {"mode": "off"}})).await;
+        let refused = told(&off, &[manage("create", create)]).await;
+        assert!(
+            refused[0]["error"].as_str().unwrap().contains("skill_scan"),
+            "{refused:?}"
+        );
+        let harmless = told(&off, &[manage("create", json!({"content": DEPLOY}))]).await;
+        assert_eq!(harmless[0]["success"], true);
+        let mut smart = Talk::new(&web, &owner, &json!({"approvals": {"mode": "smart"}})).await;
+        let edit = call(&json!({"action": "edit", "name": "deploy", "content": DANGEROUS}));
+        let asked = smart.ask(&edit).await;
+        assert_eq!((&asked["reviewer"], &asked["review"]), (&json!("human"), &Value::Null));
+        assert_eq!(owner.get("/v1/skills/deploy").await.expect(200)["content"], DEPLOY);
+        web.stop().await;
+    });
+}
+
             told[0]["missing_required_environment_variables"],
             json!(["MISSING_ONE"]),
             "{}",
