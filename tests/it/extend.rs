@@ -7,6 +7,7 @@ pub mod artifacts;
 pub mod checkpoints;
 mod handlers;
 pub mod hooks;
+mod meanwhile;
 mod nested;
 mod plugins;
 mod strangers;
