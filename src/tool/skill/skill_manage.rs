@@ -147,6 +147,10 @@ async fn manage(call: Call) -> Done {
             tracing::warn!(session = %call.session_id, %error, "a skill cannot be written");
             refused("the skills cannot be written now; the server's log says why")
         }
+        Ok(Err(Refusal::NoMatch { why, preview })) => {
+            let told = json!({"success": false, "error": why, "file_preview": preview});
+            Done::failure(told.to_string())
+        }
         Ok(Err(refusal)) => refused(&refusal.to_string()),
         Err(_) => Done::failure(error_text::failed("Aborted", "the change was aborted")),
     }
@@ -208,7 +212,8 @@ fn asked(arguments: &Value) -> Result<Change, String> {
             content: required("content")?,
         }),
         "patch" => Ok(Change::Patch {
-            file: optional("file_path"),
+            // The skill's text is what is patched without it.
+            file: optional("file_path").filter(|file| file != "SKILL.md"),
             old: required("old_string")?,
             new: arguments["new_string"]
                 .as_str()

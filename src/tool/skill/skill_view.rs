@@ -47,7 +47,7 @@ impl Tool for SkillView {
                     "type": "string",
                     "description": "The skill, as `name`, `category/name` or `plugin:name`.",
                 },
-                "file_path": {"type": "string", "description": "A file of it, such as `references/api.md`."},
+                "file_path": {"type": "string", "description": "A file of it, such as `references/api.md`, as `linked_files` names it."},
             },
             "required": ["name"],
         })
@@ -248,7 +248,7 @@ fn linked_files(skill: &Skill) -> Map<String, Value> {
 }
 
 fn file_of(skill: &Skill, file: &str) -> Result<Value, Value> {
-    let path = name::support(file).map_err(|bad| json!({"success": false, "error": bad.to_string()}))?;
+    let path = name::inside(file).map_err(|bad| json!({"success": false, "error": bad.to_string()}))?;
     let bytes = library::support_file(&skill.folder, &path).map_err(|_| {
         let error = format!("the skill has no file `{file}`");
         json!({"success": false, "error": error, "available_files": linked_files(skill)})
