@@ -10,6 +10,7 @@ pub mod hooks;
 mod meanwhile;
 mod nested;
 mod plugins;
+mod replaced;
 mod strangers;
 mod tenants;
 
