@@ -259,6 +259,7 @@ impl Bench {
             records: None,
             tools: Arc::default(),
             pen: Hub::default().write(self.session, TurnId::new(&self.clock), 0).pen(),
+            allowance: None,
             nest: None,
             cancel: CancellationToken::new(),
             time: None,

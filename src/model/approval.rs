@@ -221,6 +221,26 @@ impl Approval {
         })
     }
 
+    /// For the result of a call that ran since this was allowed: who let it run, in
+    /// spite of what. Nothing where it was not allowed, or asked something else.
+    pub fn allowance(&self) -> Option<String> {
+        let decision = self.decision.as_ref()?;
+        if self.kind != ApprovalKind::ToolCall || self.status != ApprovalStatus::Allowed {
+            return None;
+        }
+        let who = if decision.by == SMART {
+            "the reviewing model"
+        } else {
+            "a person"
+        };
+        let what: Vec<&str> = self
+            .findings
+            .iter()
+            .map(|finding| finding.description.as_str())
+            .collect();
+        Some(format!("allowed by {who}; asked about: {}", what.join("; ")))
+    }
+
     /// Names what the answer is about: what was asked, or what it was edited to.
     pub fn decided_digest(&self) -> &str {
         let edited = self.decision.as_ref().and_then(|decision| decision.digest.as_deref());

@@ -239,6 +239,8 @@ pub struct Call {
     /// All that the session has.
     pub tools: Arc<SessionTools>,
     pub pen: Pen,
+    /// Who let the call run, where it had to be asked for.
+    pub allowance: Option<String>,
     /// For a tool that calls others; a call from inside one has none.
     pub nest: Option<nested::Nest>,
     pub cancel: CancellationToken,

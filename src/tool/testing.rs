@@ -86,6 +86,7 @@ impl Bench {
             records: None,
             tools: Arc::default(),
             pen,
+            allowance: None,
             nest: None,
             cancel: CancellationToken::new(),
             time: None,

@@ -22,6 +22,7 @@ use super::watch::{Signal, Watch};
 use super::world::standing;
 use super::{consult, hooked};
 use crate::base::Timestamp;
+use crate::model::approval::Approval;
 use crate::model::call::CallStatus;
 use crate::model::id::CallId;
 use crate::model::record::CallRecord;
@@ -151,6 +152,15 @@ async fn end(engine: &Engine, owned: &mut Owned, mut flight: InFlight, ending_wi
     }
 }
 
+/// Who let the call run, as its result says it.
+fn allowance(approvals: &[Approval], call: CallId) -> Option<String> {
+    let of_call = approvals
+        .iter()
+        .rev()
+        .filter(|approval| approval.tool_call_id == Some(call));
+    of_call.filter_map(Approval::allowance).next()
+}
+
 impl InFlight {
     /// Starts calls that the committed record says are running.
     fn start_marked(&mut self, engine: &Engine, owned: &Owned, programs: &Programs) {
@@ -195,6 +205,7 @@ impl InFlight {
                 tools: scene.tools.clone(),
                 time: scripted::time(engine, &owned.state.turn, record),
                 pen: owned.drafts.pen(),
+                allowance: allowance(&owned.state.approvals, id),
                 nest: (!is_nested).then(|| programs.nest(scene.tools.offered())),
                 cancel: programs.cancel_of(id).unwrap_or_else(|| self.cancel.child_token()),
                 clock: engine.clock().clone(),

@@ -132,8 +132,8 @@ pub(super) async fn carry_out_callless(
     pen: Option<&Pen>,
     change: impl FnOnce(&mut Step<'_>) + Send,
 ) -> Result<Carried, StoreError> {
-    let scene = engine.scene(&state.session, &state.turn);
-    let state = with_budgets(rows, engine, &scene, state).await?;
+    let mut scene = engine.scene(&state.session, &state.turn);
+    let state = with_budgets(rows, engine, &mut scene, state).await?;
     let state = with_memories(rows, &scene, state).await?;
     let decided = by_world(&engine.world(&scene, &[], &[]), state, change);
     // Boxed: many futures hold this one.
@@ -209,8 +209,8 @@ async fn by_grants(
         LongWork::None,
         "calls are judged where the transaction may begin anew"
     );
-    let scene = engine.scene(&state.session, &state.turn);
-    let state = with_budgets(rows, engine, &scene, state).await?;
+    let mut scene = engine.scene(&state.session, &state.turn);
+    let state = with_budgets(rows, engine, &mut scene, state).await?;
     let user = state.session.user_id.clone();
     let (home, named) = (state.session.home(), policies::named(&state.session));
     let now = engine.clock().now();
@@ -261,13 +261,20 @@ pub(super) fn left_unread(engine: &Engine, unread: Option<Unread>) -> Result<(),
     Err(StoreError::Aside(Aside::new(move || host.read(&noted))))
 }
 
-async fn with_budgets(rows: &mut Rows<'_>, engine: &Engine, scene: &Scene, state: State) -> Result<State, StoreError> {
-    let root = match scene.rules.budgets.ceilings.is_empty() {
-        true => None,
-        false => budgets::root(rows, &state.session).await?,
-    };
+/// Delegated work is held to what its root's session and turn say now, not to what
+/// they said when it began.
+async fn with_budgets(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    scene: &mut Scene,
+    state: State,
+) -> Result<State, StoreError> {
+    let root = budgets::root(rows, &state.session).await?;
     let subject = match &root {
-        Some((session, turn)) => (session, turn),
+        Some((session, turn)) => {
+            scene.rules.budgets = engine.budgets(session, turn);
+            (session, turn)
+        }
         None => (&state.session, &state.turn),
     };
     let budgets = budgets::load(rows, &scene.rules, subject, engine.clock().now(), &[]);

@@ -63,6 +63,14 @@ impl Play {
         self.owner.post(&path, &json!({"choice": choice})).await
     }
 
+    /// What the model is told of who let its first call run.
+    async fn allowance(&self) -> String {
+        let messages = self.owner.get(&format!("{}/messages", self.session)).await.expect(200);
+        let result = messages["data"][2]["content"][0]["text"].as_str().unwrap();
+        let result: Value = serde_json::from_str(result).unwrap();
+        result["approval"].as_str().unwrap().to_owned()
+    }
+
     /// Until the reviewer has spoken and a person is asked.
     async fn escalated(&mut self) -> Value {
         loop {
@@ -115,6 +123,11 @@ fn what_the_reviewer_approves_runs_once_and_is_told() {
             (&json!("reviewer"), &json!(0.0))
         );
         assert!(asked.get("tools").is_none_or(Value::is_null));
+        assert!(
+            play.allowance()
+                .await
+                .starts_with("allowed by the reviewing model; asked about: ")
+        );
 
         let usage = play.owner.get("/v1/usage?group_by=purpose").await.expect(200);
         let judge = usage["data"]
@@ -149,6 +162,11 @@ fn what_the_reviewer_denies_a_person_may_allow_for_this_call_alone() {
         play.decide("session").await.problem(400, "choice_not_offered");
         play.decide("once").await.expect(200);
         play.events.until("turn.completed").await;
+        let found = approval["findings"][0]["description"].as_str().unwrap();
+        assert_eq!(
+            play.allowance().await,
+            format!("allowed by a person; asked about: {found}")
+        );
         play.web.stop().await;
     });
 }

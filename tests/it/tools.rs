@@ -109,6 +109,7 @@ impl Bench {
             records: None,
             tools: Arc::default(),
             pen: self.writer.pen(),
+            allowance: None,
             nest: None,
             cancel: CancellationToken::new(),
             time: None,

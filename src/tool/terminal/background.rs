@@ -40,6 +40,9 @@ pub(super) async fn start(
     put("pid", json!(record.pid));
     put("exit_code", json!(0));
     put("error", Value::Null);
+    if let Some(allowance) = &call.allowance {
+        put("approval", json!(allowance));
+    }
     if how.terminal {
         put(
             "pty_note",

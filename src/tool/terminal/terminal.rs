@@ -341,6 +341,9 @@ async fn report(call: &Call, workspace: &Workspace, request: &Request<'_>, outpu
     put("output", json!(with_ending(output, request, end)));
     put("exit_code", json!(end.exit_code));
     put("error", json!(error));
+    if let Some(allowance) = &call.allowance {
+        put("approval", json!(allowance));
+    }
     if let Some(meaning) = exit_code_meaning(request.command, end.exit_code) {
         put("exit_code_meaning", json!(meaning));
     }

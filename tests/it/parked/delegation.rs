@@ -275,3 +275,31 @@ fn what_children_take_counts_for_the_budget_of_the_turn() {
         web.stop().await;
     });
 }
+
+#[test]
+fn a_budget_that_is_set_while_children_work_holds_them_too() {
+    on_both(async |mut place| {
+        let web = place.serve().await;
+        let owner = web.owner().await;
+        let mut talk = talk(&web, &owner).await;
+        let goal = format!("{}\n/then\n/say x", guarded("a"));
+        talk.say(&delegate(&[goal])).await;
+        let asked = talk.events.until("approval.requested").await.data["data"]["approval"].clone();
+        assert_eq!(asked["kind"], "tool_call");
+        let budget = json!({"budget": {"max_tokens": 1}});
+        owner.patch(&talk.path(""), &budget).await.expect(200);
+        let once = json!({"choice": "once"});
+        owner.post(&decision_of(&asked), &once).await.expect(200);
+        let asked = talk.events.until("approval.requested").await.data["data"]["approval"].clone();
+        assert_eq!(asked["kind"], "budget");
+        assert!(asked["origin"].is_object(), "a child met the ceiling: {asked}");
+
+        let budget = json!({"budget": {"max_tokens": 1_000_000}});
+        owner.patch(&talk.path(""), &budget).await.expect(200);
+        let more = json!({"choice": "grant_more"});
+        owner.post(&decision_of(&asked), &more).await.expect(200);
+        talk.events.until("turn.completed").await;
+        assert_eq!(report(&talk).await["results"][0]["summary"], "x");
+        web.stop().await;
+    });
+}
