@@ -84,6 +84,9 @@ pub struct Job {
     pub triggered_prompt: Option<String>,
     pub last_run_at: Option<Timestamp>,
     pub last_status: Option<RunStatus>,
+    /// What became of the newest run's answer, where the job tells it to a session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_delivery: Option<Delivery>,
     pub last_session_id: Option<SessionId>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -234,12 +237,19 @@ impl Job {
             triggered_prompt: None,
             last_run_at: None,
             last_status: None,
+            last_delivery: None,
             last_session_id: None,
             created_at: now,
             updated_at: now,
             ceiling: new.ceiling,
         };
         job.checked()
+    }
+
+    /// Why the newest run's answer was told to nobody, if so.
+    pub fn delivery_error(&self) -> Option<&'static str> {
+        let failed = self.last_delivery == Some(Delivery::Failed);
+        failed.then_some("the answer could not be told: its session is gone, or the run came to nothing")
     }
 
     fn checked(self) -> Result<Self, JobFault> {

@@ -2,7 +2,7 @@
 //! see: ownership, fencing, the model's raw text, places in the transcript.
 //! The engine works on these; the API shows the wire shapes made from them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -120,6 +120,9 @@ pub struct Progress {
     /// What hooks did to them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub traces: BTreeMap<CallId, Vec<Trace>>,
+    /// Changes of the memory that started in order to wait for a person.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub staged: BTreeSet<CallId>,
     /// Changes of the memory that failed since it was full.
     #[serde(default)]
     pub memory_overflows: u32,

@@ -16,6 +16,17 @@ pub enum SkillOrigin {
     Plugin,
 }
 
+impl SkillOrigin {
+    /// Whether nobody but the operator wrote it: a skill of the tenant's is what
+    /// its users and agents say, and names what they would like to have.
+    pub const fn is_of_the_operator(self) -> bool {
+        match self {
+            Self::System | Self::Plugin => true,
+            Self::Tenant => false,
+        }
+    }
+}
+
 /// Whether agents are shown a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]

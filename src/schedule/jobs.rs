@@ -24,9 +24,10 @@ pub(super) async fn run(engine: Engine, lease: Duration, stop: CancellationToken
                 Vec::new()
             }
         };
-        if let Err(error) = engine.deliver_runs().await {
+        let more = engine.deliver_runs().await.unwrap_or_else(|error| {
             tracing::warn!(%error, "what runs of jobs came to is not delivered yet");
-        }
+            false
+        });
         let now = engine.clock().now();
         let (due, later): (Vec<DueJob>, Vec<DueJob>) = all.into_iter().partition(|job| job.due_at <= now);
         for job in &due {
@@ -44,11 +45,17 @@ pub(super) async fn run(engine: Engine, lease: Duration, stop: CancellationToken
                 None => std::future::pending().await,
             }
         };
+        // Jobs are looked at between the parts of what is to be delivered.
+        let pause = match (more, due.is_empty()) {
+            (true, _) => Duration::ZERO,
+            (false, true) => lease,
+            (false, false) => AGAIN,
+        };
         tokio::select! {
             () = next => {}
             () = engine.nudges().jobs.notified() => {}
             // What was due may have failed, and other processes make no sound.
-            () = tokio::time::sleep(if due.is_empty() { lease } else { AGAIN }) => {}
+            () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => return,
         }
     }

@@ -127,21 +127,24 @@ impl Store {
         due.collect()
     }
 
-    /// Runs of jobs that are over and whose answers are not delivered, oldest first.
+    /// Runs of jobs that are over and whose answers can be delivered, oldest first.
     pub async fn undelivered_across_tenants(&self, limit: u32) -> Result<Vec<(TenantId, JobRunId)>, StoreError> {
-        const SQL: &str = "
-            select r.tenant_id, r.run_id from job_run r
-            left join turn t on t.tenant_id = r.tenant_id and t.turn_id = r.turn_id
-            where r.delivery = 'pending' and coalesce(t.status, 'gone') not in ('queued', 'running', 'waiting')
-            order by r.run_id limit $1";
         let rows = self
             .read(Wall::Across, move |conn| {
-                Box::pin(async move { conn.rows(SQL, &[limit.into()]).await })
+                let sql = dialect::undelivered(conn.dialect());
+                Box::pin(async move { conn.rows(sql, &[limit.into()]).await })
             })
             .await?;
         rows.iter()
             .map(|row| Ok((row.id("tenant_id")?, row.id("run_id")?)))
             .collect()
+    }
+
+    /// Whether any answer of a run is still to be delivered.
+    pub async fn has_undelivered_across_tenants(&self) -> Result<bool, StoreError> {
+        const SQL: &str = "select run_id from job_run where delivery = 'pending' limit 1";
+        let row = self.read(Wall::Across, |conn| Box::pin(async move { conn.row(SQL, &[]).await }));
+        Ok(row.await?.is_some())
     }
 
     /// Forgets the keys of requests that are older than a day.

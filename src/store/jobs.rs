@@ -114,7 +114,9 @@ impl Rows<'_> {
             select j.data, (
                     select coalesce(t.status, r.outcome) from job_run r
                     left join turn t on t.tenant_id = r.tenant_id and t.turn_id = r.turn_id
-                    where r.tenant_id = j.tenant_id and r.job_id = j.job_id order by r.run_id desc limit 1) as last
+                    where r.tenant_id = j.tenant_id and r.job_id = j.job_id order by r.run_id desc limit 1) as last, (
+                    select r.delivery from job_run r
+                    where r.tenant_id = j.tenant_id and r.job_id = j.job_id order by r.run_id desc limit 1) as told
             from job j where j.tenant_id = $1 and j.user_id = $2 order by j.job_id";
         let args = [self.tenant.into(), Arg::from(user)];
         self.conn.rows(SQL, &args).await?.iter().map(job).collect()
@@ -126,7 +128,9 @@ impl Rows<'_> {
             select j.data, (
                     select coalesce(t.status, r.outcome) from job_run r
                     left join turn t on t.tenant_id = r.tenant_id and t.turn_id = r.turn_id
-                    where r.tenant_id = j.tenant_id and r.job_id = j.job_id order by r.run_id desc limit 1) as last
+                    where r.tenant_id = j.tenant_id and r.job_id = j.job_id order by r.run_id desc limit 1) as last, (
+                    select r.delivery from job_run r
+                    where r.tenant_id = j.tenant_id and r.job_id = j.job_id order by r.run_id desc limit 1) as told
             from job j where j.tenant_id = $1 and j.job_id = $2 and j.user_id = coalesce($3, j.user_id)";
         let args = [self.tenant.into(), id.into(), Arg::from(&self.user)];
         let row = self.conn.row(SQL, &args).await?;
@@ -144,7 +148,9 @@ impl Rows<'_> {
             select j.data, (
                     select coalesce(t.status, r.outcome) from job_run r
                     left join turn t on t.tenant_id = r.tenant_id and t.turn_id = r.turn_id
-                    where r.tenant_id = j.tenant_id and r.job_id = j.job_id order by r.run_id desc limit 1) as last
+                    where r.tenant_id = j.tenant_id and r.job_id = j.job_id order by r.run_id desc limit 1) as last, (
+                    select r.delivery from job_run r
+                    where r.tenant_id = j.tenant_id and r.job_id = j.job_id order by r.run_id desc limit 1) as told
             from job j
             where j.tenant_id = $1 and j.user_id = coalesce($2, j.user_id) and j.state = coalesce($3, j.state)
                 and j.job_id < coalesce($4, 'job_~')
@@ -306,6 +312,7 @@ fn job(row: &Row) -> Result<Job, StoreError> {
     let Kept { mut job, ceiling } = row.json("data")?;
     job.ceiling = ceiling;
     job.last_status = row.opt_text("last")?.map(|last| status(&last)).transpose()?;
+    job.last_delivery = row.opt_text("told")?.map(|told| named(&told)).transpose()?;
     Ok(job)
 }
 

@@ -209,6 +209,11 @@ impl FileViews {
         }
     }
 
+    /// Whether the model has seen anything of the file.
+    pub fn knows(&self, file: &FileKey) -> bool {
+        self.view(file).is_some()
+    }
+
     /// Whether the model was shown what the directory says of itself.
     pub fn is_hinted(&self, directory: &FileKey) -> bool {
         self.hinted.contains(directory)

@@ -42,78 +42,57 @@ pub struct Outcome {
     pub write: Option<JobWrite>,
 }
 
+/// The arguments of a call.
+struct Fields<'a>(&'a Map<String, Value>);
+
+impl<'a> Fields<'a> {
+    fn get(&self, name: &str) -> Option<&'a Value> {
+        self.0.get(name)
+    }
+
+    fn given(&self, name: &str) -> Option<&'a str> {
+        self.get(name).and_then(Value::as_str).map(str::trim)
+    }
+
+    fn text(&self, name: &str) -> Option<&'a str> {
+        self.given(name).filter(|text| !text.is_empty())
+    }
+
+    fn owned(&self, name: &str) -> Option<String> {
+        self.text(name).map(str::to_owned)
+    }
+
+    /// What takes the place of what was there; an empty text takes it away.
+    fn replaced(&self, name: &str) -> Option<Option<String>> {
+        self.given(name).map(|_| self.owned(name))
+    }
+
+    fn texts(&self, name: &str) -> Result<Option<Vec<String>>, String> {
+        texts(self.get(name))
+    }
+
+    fn flag(&self, name: &str) -> Option<bool> {
+        self.get(name).and_then(Value::as_bool)
+    }
+
+    fn job(&self) -> Result<String, String> {
+        self.owned("job_id").ok_or_else(|| "job_id is required".to_owned())
+    }
+}
+
 pub fn read(arguments: &Value) -> Result<Action, String> {
     let empty = Map::new();
-    let fields = arguments.as_object().unwrap_or(&empty);
-    let text = |name: &str| {
-        fields
-            .get(name)
-            .and_then(Value::as_str)
-            .map(str::trim)
-            .filter(|text| !text.is_empty())
-    };
-    let flag = |name: &str| fields.get(name).and_then(Value::as_bool);
-    let deliver = deliver(text("deliver"), fields.get("attach_to_session"))?;
-    let job = || {
-        text("job_id")
-            .map(str::to_owned)
-            .ok_or_else(|| "job_id is required".to_owned())
-    };
-    match text("action").unwrap_or_default().to_ascii_lowercase().as_str() {
-        "create" => {
-            let schedule = text("schedule").ok_or("schedule is required for create")?;
-            let task = JobTask {
-                prompt: text("prompt").unwrap_or_default().to_owned(),
-                skills: texts(fields.get("skills"))?.unwrap_or_default(),
-                model: model(fields.get("model"))?,
-                toolsets: texts(fields.get("enabled_toolsets"))?,
-                context_from: texts(fields.get("context_from"))?.unwrap_or_default(),
-                deliver: deliver.unwrap_or_default(),
-                workdir: text("workdir").map(str::to_owned),
-                script: text("script").map(str::to_owned),
-                no_agent: flag("no_agent").unwrap_or_default(),
-            };
-            if task.no_agent && task.script.is_none() {
-                return Err("create with no_agent requires a script".to_owned());
-            }
-            if task.prompt.is_empty() && task.skills.is_empty() && !task.no_agent {
-                return Err("create requires either prompt or at least one skill".to_owned());
-            }
-            Ok(Action::Create(Box::new(NewJob {
-                name: text("name").map(str::to_owned),
-                task,
-                schedule: schedule.to_owned(),
-                time_zone: text("time_zone").map(str::to_owned),
-                repeat: repeat(fields.get("repeat"))?,
-                ..NewJob::default()
-            })))
-        }
+    let fields = Fields(arguments.as_object().unwrap_or(&empty));
+    let deliver = deliver(fields.text("deliver"), fields.get("attach_to_session"))?;
+    let action = fields.text("action").unwrap_or_default().to_ascii_lowercase();
+    match action.as_str() {
+        "create" => created(&fields, deliver),
         "list" => Ok(Action::List),
-        "update" => Ok(Action::Update(
-            job()?,
-            Box::new(JobChanges {
-                name: text("name").map(str::to_owned),
-                task: TaskChanges {
-                    prompt: text("prompt").map(str::to_owned),
-                    skills: texts(fields.get("skills"))?,
-                    model: model(fields.get("model"))?.map(Some),
-                    toolsets: texts(fields.get("enabled_toolsets"))?.map(Some),
-                    context_from: texts(fields.get("context_from"))?,
-                    deliver,
-                    workdir: text("workdir").map(|path| Some(path.to_owned())),
-                    script: text("script").map(|path| Some(path.to_owned())),
-                    no_agent: flag("no_agent"),
-                },
-                schedule: text("schedule").map(str::to_owned),
-                time_zone: text("time_zone").map(str::to_owned),
-                missed: None,
-                repeat: repeat(fields.get("repeat"))?.map(Some),
-            }),
-        )),
-        "pause" => Ok(Action::Pause(job()?, text("reason").map(str::to_owned))),
-        "resume" => Ok(Action::Resume(job()?)),
-        "remove" => Ok(Action::Remove(job()?)),
-        "run" | "run_now" | "trigger" => Ok(Action::Run(job()?)),
+        "update" => updated(&fields, deliver),
+        "pause" => Ok(Action::Pause(fields.job()?, fields.owned("reason"))),
+        "resume" => Ok(Action::Resume(fields.job()?)),
+        "remove" => Ok(Action::Remove(fields.job()?)),
+        "run" | "run_now" | "trigger" => Ok(Action::Run(fields.job()?)),
         other => Err(format!(
             "unknown action `{}`: create, list, update, pause, resume, remove or run",
             first_chars(other, 40)
@@ -121,20 +100,74 @@ pub fn read(arguments: &Value) -> Result<Action, String> {
     }
 }
 
+fn created(fields: &Fields<'_>, deliver: Option<Deliver>) -> Result<Action, String> {
+    let schedule = fields.owned("schedule").ok_or("schedule is required for create")?;
+    let task = JobTask {
+        prompt: fields.owned("prompt").unwrap_or_default(),
+        skills: fields.texts("skills")?.unwrap_or_default(),
+        model: model(fields.get("model"))?,
+        toolsets: fields.texts("enabled_toolsets")?.filter(|all| !all.is_empty()),
+        context_from: fields.texts("context_from")?.unwrap_or_default(),
+        deliver: deliver.unwrap_or_default(),
+        workdir: fields.owned("workdir"),
+        script: fields.owned("script"),
+        no_agent: fields.flag("no_agent").unwrap_or_default(),
+    };
+    if task.no_agent && task.script.is_none() {
+        return Err("create with no_agent requires a script".to_owned());
+    }
+    if task.prompt.is_empty() && task.skills.is_empty() && !task.no_agent {
+        return Err("create requires either prompt or at least one skill".to_owned());
+    }
+    Ok(Action::Create(Box::new(NewJob {
+        name: fields.owned("name"),
+        task,
+        schedule,
+        time_zone: fields.owned("time_zone"),
+        repeat: repeat(fields.get("repeat"))?,
+        ..NewJob::default()
+    })))
+}
+
+fn updated(fields: &Fields<'_>, deliver: Option<Deliver>) -> Result<Action, String> {
+    let toolsets = fields.texts("enabled_toolsets")?;
+    let changes = JobChanges {
+        name: fields.owned("name"),
+        task: TaskChanges {
+            prompt: fields.owned("prompt"),
+            skills: fields.texts("skills")?,
+            model: model(fields.get("model"))?.map(Some),
+            toolsets: toolsets.map(|all| Some(all).filter(|all| !all.is_empty())),
+            context_from: fields.texts("context_from")?,
+            deliver,
+            workdir: fields.replaced("workdir"),
+            script: fields.replaced("script"),
+            no_agent: fields.flag("no_agent"),
+        },
+        schedule: fields.owned("schedule"),
+        time_zone: fields.owned("time_zone"),
+        missed: None,
+        repeat: match fields.get("repeat") {
+            None | Some(Value::Null) => None,
+            given => Some(repeat(given)?),
+        },
+    };
+    Ok(Action::Update(fields.job()?, Box::new(changes)))
+}
+
 /// `origin` adds each run's answer to the session of the call; so does
 /// `attach_to_session`, which the original has beside it.
 fn deliver(named: Option<&str>, attach: Option<&Value>) -> Result<Option<Deliver>, String> {
-    let attached = attach.and_then(Value::as_bool).unwrap_or_default();
-    match (named, attached) {
-        (Some("origin"), _) | (None, true) => Ok(Some(Deliver::Origin)),
-        (Some("local"), false) => Ok(Some(Deliver::Local)),
-        (Some("local"), true) => Err("`deliver: local` and `attach_to_session` exclude each other".to_owned()),
+    match (named, attach.and_then(Value::as_bool)) {
+        (Some("origin"), _) | (None, Some(true)) => Ok(Some(Deliver::Origin)),
+        (Some("local"), Some(true)) => Err("`deliver: local` and `attach_to_session` exclude each other".to_owned()),
+        (Some("local"), _) | (None, Some(false)) => Ok(Some(Deliver::Local)),
         (Some(_), _) => Err(
             "`deliver` is `local` (the run's own session) or `origin` (this session too); \
             this server sends nothing elsewhere"
                 .to_owned(),
         ),
-        (None, false) => Ok(None),
+        (None, None) => Ok(None),
     }
 }
 
@@ -233,7 +266,12 @@ fn done(action: Action, jobs: &[Job], asker: Asker<'_>) -> Result<Told, Value> {
         }
         Action::Update(name, changes) => {
             let job = found(jobs, &name)?.clone();
-            changed(job.changed(*changes, now).map_err(|error| fault(&error.to_string()))?)
+            let mut job = job.changed(*changes, now).map_err(|error| fault(&error.to_string()))?;
+            if job.task.deliver == Deliver::Origin {
+                // One that was made elsewhere has no conversation of its own.
+                job.origin_session_id.get_or_insert(asker.session);
+            }
+            changed(job)
         }
         Action::Pause(name, reason) => changed(found(jobs, &name)?.clone().paused(reason, now)),
         Action::Resume(name) => {
@@ -310,7 +348,7 @@ fn view(job: &Job) -> Value {
         "prompt_preview": first_chars(&job.task.prompt, PREVIEW_CHARS), "model": job.task.model, "provider": null,
         "base_url": null, "schedule": job.schedule, "time_zone": job.time_zone, "repeat": repeat, "deliver": job.task.deliver,
         "next_run_at": job.next_run_at, "last_run_at": job.last_run_at, "last_status": job.last_status,
-        "last_session_id": job.last_session_id, "last_delivery_error": null, "enabled": job.state == JobState::Active,
+        "last_session_id": job.last_session_id, "last_delivery_error": job.delivery_error(), "enabled": job.state == JobState::Active,
         "state": state, "paused_at": job.paused_at, "paused_reason": job.paused_reason,
         "enabled_toolsets": job.task.toolsets, "context_from": job.task.context_from, "workdir": job.task.workdir,
         "script": job.task.script, "no_agent": job.task.no_agent,
@@ -318,112 +356,4 @@ fn view(job: &Job) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::Id;
-
-    fn act(jobs: &mut Vec<Job>, arguments: &Value) -> Value {
-        let asker = Asker {
-            user: "ada",
-            session: Id::from_bits(9),
-            ceiling: JobCeiling::default(),
-            now: Timestamp(1_800_000_000_000),
-            new_id: Id::from_bits(jobs.len() as u128 + 1),
-        };
-        let outcome = apply(read(arguments).unwrap(), jobs, asker);
-        match outcome.write {
-            Some(JobWrite::Add(job)) => jobs.push(*job),
-            Some(JobWrite::Change(job)) => {
-                let place = jobs.iter().position(|own| own.id == job.id).unwrap();
-                jobs[place] = *job;
-            }
-            Some(JobWrite::Remove(id)) => jobs.retain(|job| job.id != id),
-            None => {}
-        }
-        serde_json::from_str(&outcome.told).unwrap()
-    }
-
-    #[test]
-    fn a_job_is_made_named_paused_run_and_removed() {
-        let mut jobs = Vec::new();
-        let made = act(
-            &mut jobs,
-            &json!({"action": "create", "schedule": "every 2h", "prompt": "look", "name": "News"}),
-        );
-        assert_eq!(
-            (&made["success"], &made["repeat"], &made["job"]["state"]),
-            (&json!(true), &json!("forever"), &json!("scheduled"))
-        );
-        assert_eq!(act(&mut jobs, &json!({"action": "list"}))["count"], 1);
-        assert_eq!(
-            act(&mut jobs, &json!({"action": "pause", "job_id": "news"}))["job"]["state"],
-            "paused"
-        );
-        assert_eq!(
-            act(&mut jobs, &json!({"action": "resume", "job_id": "News"}))["job"]["enabled"],
-            true
-        );
-        assert_eq!(
-            act(&mut jobs, &json!({"action": "run_now", "job_id": "News"}))["executed"],
-            true
-        );
-        assert!(jobs[0].triggered_at.is_some());
-        let updated = act(
-            &mut jobs,
-            &json!({"action": "update", "job_id": "News", "schedule": "0 9 * * *"}),
-        );
-        assert_eq!(updated["job"]["schedule"], "0 9 * * *");
-        assert_eq!(
-            act(&mut jobs, &json!({"action": "remove", "job_id": "News"}))["removed_job"]["name"],
-            "News"
-        );
-        assert!(jobs.is_empty());
-    }
-
-    #[test]
-    fn an_ambiguous_name_is_no_job_and_lists_those_of_the_name() {
-        let mut jobs = Vec::new();
-        for _ in 0..2 {
-            act(
-                &mut jobs,
-                &json!({"action": "create", "schedule": "1h", "prompt": "look", "name": "twin"}),
-            );
-        }
-        let told = act(&mut jobs, &json!({"action": "remove", "job_id": "twin"}));
-        assert_eq!(
-            (told["success"].as_bool(), told["matches"].as_array().unwrap().len()),
-            (Some(false), 2)
-        );
-        let told = act(&mut jobs, &json!({"action": "remove", "job_id": "nobody"}));
-        assert!(told["error"].as_str().unwrap().contains("not found"));
-    }
-
-    #[test]
-    fn what_cannot_be_done_here_is_said() {
-        for (arguments, why) in [
-            (json!({"action": "create", "prompt": "x"}), "schedule"),
-            (json!({"action": "create", "schedule": "1h"}), "prompt"),
-            (
-                json!({"action": "create", "schedule": "1h", "prompt": "x", "no_agent": true}),
-                "script",
-            ),
-            (
-                json!({"action": "create", "schedule": "1h", "prompt": "x", "deliver": "telegram"}),
-                "deliver",
-            ),
-            (json!({"action": "pause"}), "job_id"),
-            (json!({"action": "dance"}), "unknown action"),
-        ] {
-            let text = read(&arguments).unwrap_err();
-            assert!(text.contains(why), "{arguments}: {text}");
-        }
-        let told = act(
-            &mut Vec::new(),
-            &json!({"action": "create", "schedule": "1h", "prompt": "rm -rf /"}),
-        );
-        assert!(
-            told["error"].as_str().unwrap().contains("destructive_root_rm"),
-            "{told}"
-        );
-    }
-}
+mod tests;

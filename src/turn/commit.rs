@@ -3,6 +3,8 @@
 //! was decided. An ended turn promotes the queue's head in the same
 //! transaction.
 
+use std::sync::atomic::Ordering;
+
 use super::budgets;
 use super::engine::{Engine, Scene};
 use super::hooked::News;
@@ -55,9 +57,11 @@ impl Carried {
             engine.nudges().due.notify_one();
             engine.nudges().jobs.notify_one();
         }
-        // The answer of a run may have to be told to another session.
-        let ended = self.state.turn.status.is_terminal();
-        if ended && self.state.turn.options.metadata.contains_key(JOB_ID) {
+        // The answer of a run may have to be told to another session, which may have
+        // been busy until now.
+        let is_run = || self.state.turn.options.metadata.contains_key(JOB_ID);
+        let is_waited_for = || engine.nudges().answers_wait.load(Ordering::Relaxed);
+        if self.state.turn.status.is_terminal() && (is_run() || is_waited_for()) {
             engine.nudges().jobs.notify_one();
         }
         for approval in &self.to_review {

@@ -4,6 +4,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -141,6 +142,9 @@ pub struct Nudges {
     pub due: Notify,
     /// A job was made or changed.
     pub jobs: Notify,
+    /// Answers of jobs wait, some of them for a busy session: the end of a turn may
+    /// be what they wait for.
+    pub answers_wait: AtomicBool,
     /// A change that was let in could not be put on the disk.
     pub approved: Notify,
     /// A deleted session has nothing running any more.

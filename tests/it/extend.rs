@@ -7,8 +7,10 @@ pub mod artifacts;
 pub mod checkpoints;
 mod handlers;
 pub mod hooks;
+mod meanwhile;
 mod nested;
 mod plugins;
+mod replaced;
 mod strangers;
 mod tenants;
 

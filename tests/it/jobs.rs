@@ -1,6 +1,7 @@
 //! Jobs, as a client meets them, on both databases.
 
 mod bounds;
+mod many;
 
 use std::time::Duration;
 

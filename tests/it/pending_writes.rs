@@ -136,6 +136,75 @@ fn a_note_is_asked_about_or_waits_where_nobody_can_be_asked() {
     });
 }
 
+/// Modes say what becomes of dangerous commands; that a person sees what is kept
+/// for good is said elsewhere, and no mode takes it back.
+#[test]
+fn no_mode_lets_a_note_pass_that_a_person_is_to_see() {
+    on_both(async |mut place| {
+        place.config.memory.write_approval = true;
+        place.config.skills.write_approval = true;
+        let web = place.serve().await;
+        let ada = web.user("ada", &TALKS).await;
+        let note = json!({"target": "user", "action": "add", "content": "Likes tea"});
+        let create = json!({"action": "create", "name": "greet", "content": GREET});
+        let off = talk(&web, &ada, &json!({"approvals": {"mode": "off"}})).await;
+        let staged = told(&off, "memory", &note).await;
+        assert_eq!(staged["staged"], true, "{staged}");
+        assert_eq!(told(&off, "skill_manage", &create).await["staged"], true);
+        assert_eq!(waiting(&ada, "").await.len(), 2);
+        // Its commands are asked about by nobody.
+        let ran = told(
+            &off,
+            "terminal",
+            &json!({"command": "mkdir x && rm -rf x && echo gone"}),
+        )
+        .await;
+        assert_eq!(ran["output"], "gone", "{ran}");
+
+        let mut smart = talk(&web, &ada, &json!({"approvals": {"mode": "smart"}})).await;
+        let asked = smart.ask(&format!("/tool memory {note}")).await;
+        assert_eq!((&asked["reviewer"], &asked["review"]), (&json!("human"), &Value::Null));
+        ada.post(&decision_of(&asked), &json!({"choice": "once"}))
+            .await
+            .expect(200);
+        smart.events.until("turn.completed").await;
+        let said = messages(&smart).await;
+        let kept: Value = serde_json::from_str(results(&said).last().unwrap()).unwrap();
+        assert_eq!(
+            (&kept["success"], &kept["entry_count"]),
+            (&json!(true), &json!(1)),
+            "{kept}"
+        );
+        web.stop().await;
+    });
+}
+
+#[test]
+fn what_a_person_allowed_for_good_is_noted_where_nobody_can_be_asked() {
+    on_both(async |mut place| {
+        place.config.memory.write_approval = true;
+        let web = place.serve().await;
+        let owner = web.owner().await;
+        let note = |content: &str| json!({"target": "user", "action": "add", "content": content});
+        let mut talked = talk(&web, &owner, &json!({})).await;
+        let asked = talked.ask(&format!("/tool memory {}", note("Likes tea"))).await;
+        owner
+            .post(&decision_of(&asked), &json!({"choice": "always"}))
+            .await
+            .expect(200);
+        talked.events.until("turn.completed").await;
+        let alone = talk(&web, &owner, &json!({"approvals": {"on_ask": "deny"}})).await;
+        let kept = told(&alone, "memory", &note("Likes cake")).await;
+        assert_eq!(
+            (&kept["staged"], &kept["entry_count"]),
+            (&Value::Null, &json!(2)),
+            "{kept}"
+        );
+        assert!(waiting(&owner, "").await.is_empty());
+        web.stop().await;
+    });
+}
+
 /// What was decided, as the audit trail has it.
 async fn decided(owner: &Client) -> Vec<(String, String, String)> {
     let mut found = Vec::new();

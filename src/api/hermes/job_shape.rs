@@ -45,7 +45,7 @@ pub(super) fn job(job: &Job, configured: &str) -> Value {
         "last_run_at": job.last_run_at,
         "last_status": job.last_status.map(last_status),
         "last_error": (job.last_status == Some(RunStatus::Failed)).then_some("the run failed; its session says why"),
-        "last_delivery_error": null,
+        "last_delivery_error": job.delivery_error(),
         "latest_execution": job.last_run_at.map(|at| json!({"status": job.last_status, "started_at": at,
             "session_id": job.last_session_id})),
         "deliver": job.task.deliver,

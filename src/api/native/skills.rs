@@ -203,7 +203,7 @@ async fn pinned(state: &ApiState, caller: &Caller, at: InSkills, pinned: bool) -
 /// Send a file of a skill.
 #[utoipa::path(get, path = "/v1/skills/{name}/files/{path}", tag = "skills",
     params(("name" = String, Path, description = "`name`, or `category%2Fname`."),
-        ("path" = String, Path, description = "Below `references/`, `templates/`, `scripts/` or `assets/`."),
+        ("path" = String, Path, description = "As `files` of the skill names it."),
         ConditionHeaders),
     responses((status = 200, description = "The file.", body = inline(FileBytes),
         content_type = "application/octet-stream")))]
@@ -215,7 +215,7 @@ pub(super) async fn get_skill_file(
 ) -> Result<Response, Failure> {
     caller.require(Scope::SessionsRead)?;
     let condition = conditions::of(&headers)?;
-    let path = named(&at.file).map_err(|_| Failure::not_found("file"))?;
+    let path = name::inside(&at.file).map_err(|_| Failure::not_found("file"))?;
     let kind = mime_guess::from_path(&path).first_or_octet_stream();
     let bytes = on_disk(&state, &caller, move |library| {
         let skill = found(library, &at.skill)?;
@@ -383,7 +383,7 @@ impl From<Refusal> for Failure {
             Refusal::Missing(_) => Self::not_found("skill"),
             Refusal::NoFile(..) => Self::not_found("file"),
             Refusal::NotOurs(_) | Refusal::Pinned(_) => Self::new(ProblemCode::Forbidden, detail),
-            Refusal::Malformed(_) | Refusal::Dangerous(_) | Refusal::NoMatch(_) => Self::field("/content", detail),
+            Refusal::Malformed(_) | Refusal::Dangerous(_) | Refusal::NoMatch { .. } => Self::field("/content", detail),
             Refusal::Large => Self::new(ProblemCode::PayloadTooLarge, detail),
             Refusal::Full => Self::field("path", detail),
             Refusal::Disk(error) => Self::internal(error),

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::base::{Clock, Timestamp};
-use crate::model::id::{JobId, JobRunId};
+use crate::model::id::{JobId, JobRunId, TurnId};
 use crate::model::job::{Job, JobCeiling, JobState, NewJob, RunStatus};
-use crate::model::job_task::JobTask;
+use crate::model::job_task::{Delivery, JobTask};
 use crate::store::jobs::NewRun;
 
 fn job(clock: &Clock, user: &str, schedule: &str) -> Job {
@@ -65,6 +65,67 @@ async fn a_job_is_kept_whole_and_its_users_own() {
             Box::pin(async move { rows.lock_jobs_of("ada").await })
         });
         assert_eq!(seen.await.unwrap(), [mine]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_waits_for_a_busy_session_is_not_among_what_can_be_delivered() {
+    on_both(async |bench| {
+        let store = &bench.store;
+        write(store, "ours").await.unwrap();
+        let clock = Clock::system();
+        let of = |number: u128| Job {
+            origin_session_id: Some(session(number)),
+            ..job(&clock, "ada", "every 2h")
+        };
+        // One for a busy session, one for an idle one, one for none that is there.
+        let jobs = [of(1), of(2), of(3)];
+        let runs = jobs.each_ref().map(|job| NewRun {
+            outcome: None,
+            delivery: Some(Delivery::Pending),
+            ..run(&clock, job, RunStatus::Completed)
+        });
+        let ids = runs.each_ref().map(|run| run.id);
+        let scope = store.scope(tenant_id("ours"));
+        assert!(!store.has_undelivered_across_tenants().await.unwrap());
+        let added = scope.write("test", move |mut rows| {
+            Box::pin(async move {
+                rows.add_session(&children::record(1, None)).await?;
+                rows.add_session(&children::record(2, None)).await?;
+                for (job, run) in jobs.iter().zip(&runs) {
+                    rows.add_job(job).await?;
+                    rows.add_job_run("ada", run).await?;
+                }
+                Ok(())
+            })
+        });
+        added.await.unwrap();
+        let busy = async |turn: Option<TurnId>| {
+            let set = store.write(Wall::Across, "test", move |conn| {
+                let sql = "update session set active_turn_id = $1 where session_id = $2";
+                Box::pin(async move { conn.execute(sql, &[turn.into(), session(1).into()]).await })
+            });
+            set.await.unwrap();
+        };
+        let found = async |limit: u32| {
+            let found = store.undelivered_across_tenants(limit).await.unwrap();
+            found.into_iter().map(|(_, run)| run).collect::<Vec<_>>()
+        };
+        busy(Some(Id::from_bits(7))).await;
+        assert_eq!((found(10).await, found(1).await), (vec![ids[1], ids[2]], vec![ids[1]]));
+        busy(None).await;
+        assert_eq!(found(10).await, ids);
+        let settled = scope.write("test", move |mut rows| {
+            Box::pin(async move {
+                for id in ids {
+                    rows.settle_delivery(id, Delivery::Delivered).await?;
+                }
+                Ok(())
+            })
+        });
+        settled.await.unwrap();
+        assert!(found(10).await.is_empty() && !store.has_undelivered_across_tenants().await.unwrap());
     })
     .await;
 }

@@ -172,7 +172,7 @@ fn task(fields: &Map<String, Value>, by_default: ChildRole) -> Result<Task, Stri
     Ok(Task {
         goal: goal.to_owned(),
         context: (!context.is_empty()).then(|| context.to_owned()),
-        role: match fields.get("role") {
+        role: match fields.get("role").filter(|given| !given.is_null()) {
             Some(given) => role(given)?,
             None => by_default,
         },
@@ -210,6 +210,8 @@ mod tests {
             (task[0].context.as_deref(), task[0].role),
             (Some("x"), ChildRole::Orchestrator)
         );
+        let unsaid = tasks(&json!({"tasks": [{"goal": "b", "role": null}], "role": "orchestrator"})).unwrap();
+        assert_eq!(unsaid[0].role, ChildRole::Orchestrator);
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub(super) enum Unclear {
 impl Request {
     pub(super) fn read(arguments: &Value) -> Result<Self, Unclear> {
         let text = |name: &str| arguments[name].as_str().map(str::trim).unwrap_or_default();
-        let number = |name: &str, default: u64, most: u64| arguments[name].as_u64().unwrap_or(default).clamp(1, most);
+        let number = |name: &str, default: i64, most: i64| arguments[name].as_i64().unwrap_or(default).clamp(1, most);
         let limit = usize::try_from(number("limit", 3, 10)).unwrap_or(3);
         // Ids of the original name a profile before the session.
         let session = text("session_id").rsplit('/').next().unwrap_or_default();
@@ -116,7 +116,9 @@ mod tests {
         let (session, message) = ("ses_01kg9p6je0e008qg8kd8wxd96z", "msg_01kg9p6je0e008qg8kd8wxd96z");
         let read = |arguments: Value| Request::read(&arguments);
         assert_eq!(read(json!({})), Ok(Request::Browse { limit: 3 }));
-        assert_eq!(read(json!({"limit": 99})), Ok(Request::Browse { limit: 10 }));
+        for (limit, taken) in [(99, 10), (0, 1), (-4, 1), (7, 7)] {
+            assert_eq!(read(json!({"limit": limit})), Ok(Request::Browse { limit: taken }));
+        }
         let named = json!({"query": "x", "session_id": format!("default/{session}")});
         assert_eq!(
             read(named),

@@ -13,6 +13,7 @@ use super::library::{self, Found, Library, MAX_FILE_BYTES, PINNED, Skill};
 use super::name::{self, BadName, Shelf};
 use super::plan::{self, Deed, Plan};
 use super::scan::{self, Report};
+use crate::base::text::first_chars;
 use crate::model::skill::SkillOrigin;
 use crate::tool::edit::fuzzy;
 
@@ -21,6 +22,8 @@ const MAX_OWN: usize = 500;
 /// Files of one skill, all of which are listed.
 const MAX_FILES: usize = 200;
 const SKILL: &str = "SKILL.md";
+/// Characters of a file that are shown where a passage was not found in it (Hermes).
+const PREVIEW_CHARS: usize = 500;
 
 /// What is to become of a skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,8 +108,9 @@ pub enum Refusal {
     NotAbsorbed(String),
     #[error("`{0}` is not there; the skill has {files}", files = if .1.is_empty() { "no such files".to_owned() } else { .1.join(", ") })]
     NoFile(String, Vec<String>),
-    #[error("{0}")]
-    NoMatch(String),
+    /// With the beginning of the file that was to be patched.
+    #[error("{why}")]
+    NoMatch { why: String, preview: String },
     #[error("a file may have at most {MAX_FILE_BYTES} bytes")]
     Large,
     #[error("a skill may have at most {MAX_FILES} files, and a tenant {MAX_OWN} skills")]
@@ -340,8 +344,14 @@ fn patch(
     };
     let missing = || Refusal::NoFile(file.unwrap_or("SKILL.md").to_owned(), files(skill));
     let text = library::read_file(&path).map_err(|_| missing())?;
-    let text = String::from_utf8(text).map_err(|_| Refusal::NoMatch("the file is no text".to_owned()))?;
-    let replaced = fuzzy::replace(&text, old, new, all).map_err(|error| Refusal::NoMatch(error.to_string()))?;
+    let text = String::from_utf8(text).map_err(|_| Refusal::NoMatch {
+        why: "the file is no text".to_owned(),
+        preview: String::new(),
+    })?;
+    let replaced = fuzzy::replace(&text, old, new, all).map_err(|error| Refusal::NoMatch {
+        why: error.to_string(),
+        preview: first_chars(&text, PREVIEW_CHARS).to_owned(),
+    })?;
     match file {
         None => edit(skill, &replaced.content, scan)?,
         Some(file) => {

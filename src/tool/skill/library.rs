@@ -239,7 +239,33 @@ pub fn support_files(folder: &Path) -> Vec<(&'static str, Vec<String>)> {
             groups.push((group, files));
         }
     }
+    let others = others(folder);
+    if !others.is_empty() {
+        groups.push(("other", others));
+    }
     groups
+}
+
+/// What lies in none of the four folders, as skills from elsewhere have it.
+fn others(folder: &Path) -> Vec<String> {
+    let (mut files, Ok(entries)) = (Vec::new(), fs::read_dir(folder)) else {
+        return Vec::new();
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else {
+            continue;
+        };
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && !name::FOLDERS.contains(&name) => {
+                walk(&entry.path(), Path::new(name), &mut files);
+            }
+            Ok(kind) if kind.is_file() && name != "SKILL.md" && files.len() < MAX_FILES => files.push(name.to_owned()),
+            _ => {}
+        }
+    }
+    files.sort();
+    files
 }
 
 fn walk(directory: &Path, within: &Path, files: &mut Vec<String>) {
@@ -249,6 +275,9 @@ fn walk(directory: &Path, within: &Path, files: &mut Vec<String>) {
             return;
         }
         let path = within.join(entry.file_name());
+        if entry.file_name().as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
         match entry.file_type() {
             Ok(kind) if kind.is_dir() => walk(&entry.path(), &path, files),
             Ok(kind) if kind.is_file() => files.extend(path.to_str().map(str::to_owned)),
@@ -316,9 +345,17 @@ mod tests {
         fs::create_dir(&scripts).unwrap();
         fs::write(scripts.join("run.sh"), "true").unwrap();
         std::os::unix::fs::symlink("/etc/passwd", scripts.join("secret")).unwrap();
+        fs::create_dir_all(own.path().join("a/ooxml")).unwrap();
+        for other in ["forms.md", "ooxml/a.xsd", ".pinned", "scripts/.new-1"] {
+            fs::write(own.path().join("a").join(other), "x").unwrap();
+        }
+        std::os::unix::fs::symlink("/etc", own.path().join("a/etc")).unwrap();
         assert_eq!(
             support_files(&own.path().join("a")),
-            [("scripts", vec!["scripts/run.sh".to_owned()])]
+            [
+                ("scripts", vec!["scripts/run.sh".to_owned()]),
+                ("other", vec!["forms.md".to_owned(), "ooxml/a.xsd".to_owned()])
+            ]
         );
         assert!(read_file(&scripts.join("secret")).is_err());
     }

@@ -14,6 +14,8 @@ pub enum BadName {
     Part(String),
     #[error("`{0}` must be a file in one of the folders {folders}", folders = FOLDERS.map(|folder| format!("`{folder}/`")).join(", "))]
     File(String),
+    #[error("`{0}` must be a file of the skill, as a path within it")]
+    Outside(String),
 }
 
 /// A skill's or category's name.
@@ -45,22 +47,37 @@ pub fn asked(text: &str) -> Result<(Shelf<'_>, &str), BadName> {
     }
 }
 
-/// A file beside `SKILL.md`, as a path within the skill.
+/// A file of a skill, as a path within it: what may be read. Nothing hidden is.
+pub fn inside(text: &str) -> Result<PathBuf, BadName> {
+    let bad = || BadName::Outside(text.to_owned());
+    let parts = parts(text).ok_or_else(bad)?;
+    match parts.iter().any(|part| part.starts_with('.')) {
+        true => Err(bad()),
+        false => Ok(parts.iter().collect()),
+    }
+}
+
+/// A file beside `SKILL.md`, as a path within the skill: what may be written.
 pub fn support(text: &str) -> Result<PathBuf, BadName> {
     let bad = || BadName::File(text.to_owned());
-    let path = Path::new(text);
-    let parts: Vec<&str> = path
-        .components()
-        .map(|component| match component {
-            Component::Normal(part) => part.to_str().ok_or_else(bad),
-            _ => Err(bad()),
-        })
-        .collect::<Result<_, _>>()?;
-    let right = 2 <= parts.len() && parts.first().is_some_and(|first| FOLDERS.contains(first));
-    if !right || text.ends_with('/') || text.contains(['\0', '\\']) {
-        return Err(bad());
+    let parts = parts(text).ok_or_else(bad)?;
+    match 2 <= parts.len() && parts.first().is_some_and(|first| FOLDERS.contains(first)) {
+        true => Ok(parts.iter().collect()),
+        false => Err(bad()),
     }
-    Ok(parts.iter().collect())
+}
+
+/// The plain names that a path to a file goes through.
+fn parts(text: &str) -> Option<Vec<&str>> {
+    if text.is_empty() || text.ends_with('/') || text.contains(['\0', '\\']) {
+        return None;
+    }
+    let components = Path::new(text).components();
+    let plain = components.map(|component| match component {
+        Component::Normal(part) => part.to_str(),
+        _ => None,
+    });
+    plain.collect()
 }
 
 #[cfg(test)]
@@ -113,6 +130,24 @@ mod tests {
             "scripts/./../x",
         ] {
             assert!(support(wrong).is_err(), "{wrong}");
+        }
+        // Whoever reads may look beside them, and not at what is hidden.
+        for right in ["SKILL.md", "forms.md", "ooxml/schema.xsd"] {
+            assert_eq!(inside(right), Ok(PathBuf::from(right)));
+        }
+        for wrong in [
+            "",
+            "..",
+            "../x",
+            "a/../../x",
+            "/x",
+            "a/",
+            ".pinned",
+            "a/.git/config",
+            "a\\b",
+            "a\0",
+        ] {
+            assert!(inside(wrong).is_err(), "{wrong}");
         }
     }
 }

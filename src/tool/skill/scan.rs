@@ -7,12 +7,15 @@ mod structure;
 
 use std::sync::LazyLock;
 
-use regex::{RegexSet, RegexSetBuilder};
+use regex::bytes::{RegexSet, RegexSetBuilder};
 use serde::Serialize;
 
 use crate::guard::threat;
 use rules::RULES;
 pub use structure::folder;
+
+/// The rule by which a dangerous skill wants a person.
+pub const DANGEROUS: &str = "dangerous-skill";
 
 /// How much a finding weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -78,12 +81,11 @@ pub fn scan(text: &str) -> Report {
 }
 
 fn text(text: &str) -> Vec<(Severity, String)> {
-    let hits = PATTERNS.matches(text);
-    let mut found: Vec<(Severity, String)> = RULES
-        .iter()
-        .enumerate()
-        .filter(|(place, _)| hits.matched(*place))
-        .map(|(_, (group, id, severity, ..))| (*severity, format!("{group}: {id}")))
+    let hits = PATTERNS.iter().map(|some| some.matches(text.as_bytes()));
+    let hits = hits.zip(RULES.chunks(TOGETHER));
+    let mut found: Vec<(Severity, String)> = hits
+        .flat_map(|(hits, rules)| rules.iter().enumerate().filter(move |(place, _)| hits.matched(*place)))
+        .map(|(_, rule)| (rule.severity, format!("{}: {}", rule.group, rule.id)))
         .collect();
     let hidden = threat::scan(text, threat::Scope::All).into_iter();
     let hidden = hidden.filter(|id| id.starts_with("invisible_unicode"));
@@ -91,13 +93,22 @@ fn text(text: &str) -> Vec<(Severity, String)> {
     found
 }
 
+/// Rules that are looked for in one pass. More of them at once have so many states
+/// that none is met twice, and are looked for one by one.
+const TOGETHER: usize = 24;
+
 #[allow(clippy::expect_used, reason = "constant patterns; a test matches every one")]
-static PATTERNS: LazyLock<RegexSet> = LazyLock::new(|| {
-    RegexSetBuilder::new(RULES.iter().map(|(.., pattern, _)| *pattern))
-        .case_insensitive(true)
-        .size_limit(32 * 1024 * 1024)
-        .build()
-        .expect("constant patterns")
+static PATTERNS: LazyLock<Vec<RegexSet>> = LazyLock::new(|| {
+    let sets = RULES.chunks(TOGETHER).map(|rules| {
+        RegexSetBuilder::new(rules.iter().map(|rule| rule.pattern))
+            .case_insensitive(true)
+            // The rules are about ASCII; tables of all scripts would make them huge.
+            .unicode(false)
+            .size_limit(32 * 1024 * 1024)
+            .build()
+            .expect("constant patterns")
+    });
+    sets.collect()
 });
 
 #[cfg(test)]
@@ -105,14 +116,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_rule_finds_its_example() {
-        for (group, id, severity, _, example) in RULES {
-            let report = scan(example);
-            assert!(
-                report.findings.contains(&format!("{group}: {id}")),
-                "{id}: {example}: {report:?}"
-            );
-            assert!(*severity < Severity::High || Verdict::Safe < report.verdict, "{id}");
+    fn every_rule_finds_its_example_and_leaves_its_neighbour_alone() {
+        let mut known = std::collections::BTreeSet::new();
+        for rule in RULES {
+            let (id, own) = (rule.id, format!("{}: {}", rule.group, rule.id));
+            let report = scan(rule.hit);
+            assert!(report.findings.contains(&own), "{id}: {}: {report:?}", rule.hit);
+            assert!(rule.severity < Severity::High || Verdict::Safe < report.verdict, "{id}");
+            assert!(!scan(rule.miss).findings.contains(&own), "{id}: {}", rule.miss);
+            assert!(known.insert(id), "{id} is there twice");
+        }
+    }
+
+    /// The kinds that the original knows, each with more than a token rule.
+    #[test]
+    fn every_kind_has_rules_enough() {
+        let mut kinds: std::collections::BTreeMap<&str, usize> = std::collections::BTreeMap::new();
+        for rule in RULES {
+            *kinds.entry(rule.group).or_default() += 1;
+        }
+        assert_eq!(kinds.len(), 12, "{kinds:?}; the thirteenth is `structural`");
+        assert!(kinds.values().all(|rules| 6 <= *rules), "{kinds:?}");
+        assert!(120 <= RULES.len(), "the original has about 120");
+    }
+
+    /// What may be written over HTTP is refused where it is dangerous, so that
+    /// everyday instructions must not be.
+    #[test]
+    fn what_skills_of_operations_say_is_not_dangerous() {
+        for text in [
+            "Put the key into ~/.ssh/config, run `ssh-keygen -t ed25519`, and ask the user for the host.",
+            "sudo apt install -y jq && sudo systemctl enable app\nkubectl delete pod app-0",
+            "If the user is not paying, show the upgrade page. We cannot do anything now.",
+            "docker run --rm -v $PWD:/app -p 0.0.0.0:80:80 app:1.2\nterraform plan -out p",
+            "Call `security find-generic-password -s app -w` for the token, then `export TOKEN=$(pass show app)`.",
+            "Explain what mimikatz does and how to detect it. Run nmap on the lab network only.",
+            "git push --force origin main after a rebase, and rotate postgres://app:password@localhost/db.",
+        ] {
+            assert!(scan(text).verdict < Verdict::Dangerous, "{text}: {:?}", scan(text));
         }
     }
 
@@ -135,5 +176,17 @@ mod tests {
         let report = scan("plain\u{200b}text");
         assert_eq!(report.verdict, Verdict::Caution);
         assert_eq!(report.findings, ["structural: invisible_unicode_U+200B"]);
+    }
+
+    /// Some 0.2 s without optimisation; in one pass for all rules it was half a minute.
+    #[test]
+    fn a_megabyte_is_looked_through_in_moments() {
+        let prose = "Run the tests of the service, then look at `https://example.com/a/b?c=d` and tell. ".repeat(6_000);
+        let code = "def f(a, b):\n    return [x for x in a if x != b and os.path.join(x, 'y')]  # 12.5\n".repeat(6_000);
+        let began = std::time::Instant::now();
+        for text in [prose, code, "z".repeat(100_000)] {
+            assert!(scan(&text).verdict < Verdict::Dangerous);
+        }
+        assert!(began.elapsed() < std::time::Duration::from_secs(10));
     }
 }

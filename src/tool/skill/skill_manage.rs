@@ -6,6 +6,7 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::change::{Alone, AskedChange, Change, Consent, Made, Refusal};
+use super::scan;
 use crate::guard::{Finding, Severity, Span};
 use crate::model::call::{Effect, Footprint};
 use crate::model::pending::{PendingKind, Staged};
@@ -109,7 +110,7 @@ pub(in crate::tool) fn dangers(arguments: &Value, readings: &Readings) -> Arc<Ve
 
 fn finding(found: &str) -> Finding {
     Finding {
-        rule: "dangerous-skill".to_owned(),
+        rule: scan::DANGEROUS.to_owned(),
         key: format!("skill_scan:{found}"),
         description: format!("the skill would say what turns agents against their owner ({found})"),
         severity: Severity::Critical,
@@ -145,6 +146,10 @@ async fn manage(call: Call) -> Done {
         Ok(Err(Refusal::Disk(error))) => {
             tracing::warn!(session = %call.session_id, %error, "a skill cannot be written");
             refused("the skills cannot be written now; the server's log says why")
+        }
+        Ok(Err(Refusal::NoMatch { why, preview })) => {
+            let told = json!({"success": false, "error": why, "file_preview": preview});
+            Done::failure(told.to_string())
         }
         Ok(Err(refusal)) => refused(&refusal.to_string()),
         Err(_) => Done::failure(error_text::failed("Aborted", "the change was aborted")),
@@ -207,7 +212,8 @@ fn asked(arguments: &Value) -> Result<Change, String> {
             content: required("content")?,
         }),
         "patch" => Ok(Change::Patch {
-            file: optional("file_path"),
+            // The skill's text is what is patched without it.
+            file: optional("file_path").filter(|file| file != "SKILL.md"),
             old: required("old_string")?,
             new: arguments["new_string"]
                 .as_str()

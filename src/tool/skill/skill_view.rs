@@ -20,6 +20,10 @@ inventory::submit!(Registered(&SkillView));
 /// Names that are shown where one was not found (Hermes).
 const SUGGESTED: usize = 20;
 
+/// What a skill is told that names credentials and is not the operator's.
+const NOT_FOR_OWN_SKILLS: &str = "credential files are refused to a skill of your own: they are laid out only for \
+    skills of the operator and of its plugins; ask the operator to provide this skill, or give what it needs in the session";
+
 struct SkillView;
 
 impl Tool for SkillView {
@@ -43,7 +47,7 @@ impl Tool for SkillView {
                     "type": "string",
                     "description": "The skill, as `name`, `category/name` or `plugin:name`.",
                 },
-                "file_path": {"type": "string", "description": "A file of it, such as `references/api.md`."},
+                "file_path": {"type": "string", "description": "A file of it, such as `references/api.md`, as `linked_files` names it."},
             },
             "required": ["name"],
         })
@@ -189,11 +193,13 @@ fn whole(skill: &Skill, (host, tenant): (&Host, TenantId)) -> std::io::Result<Sh
         .collect();
     let (mut credentials, mut absent) = (Vec::new(), Vec::new());
     for name in &document.credential_files {
-        match host.credential(tenant, name) {
-            Ok(text) => credentials.push((name.clone(), text)),
-            Err(_) => absent.push(name),
+        // Of what a user's skill may not have it is not told whether it is there.
+        match skill.origin.is_of_the_operator().then(|| host.credential(tenant, name)) {
+            Some(Ok(text)) => credentials.push((name.clone(), text)),
+            Some(Err(_)) | None => absent.push(name),
         }
     }
+    let is_refused = !skill.origin.is_of_the_operator() && !absent.is_empty();
     let setup_needed = !missing.is_empty() || !absent.is_empty();
     let mut shown = json!({
         "success": true,
@@ -213,7 +219,11 @@ fn whole(skill: &Skill, (host, tenant): (&Host, TenantId)) -> std::io::Result<Sh
         "setup_skipped": false,
         "readiness_status": if setup_needed { "setup_needed" } else { "available" },
     });
-    let note = "what is missing has to be given in the session; commands see no secrets of the server";
+    let note = if is_refused {
+        NOT_FOR_OWN_SKILLS
+    } else {
+        "what is missing has to be given in the session; commands see no secrets of the server"
+    };
     let more = [
         ("setup_note", setup_needed.then(|| json!(note))),
         ("setup_help", document.setup_help.as_ref().map(|help| json!(help))),
@@ -238,7 +248,7 @@ fn linked_files(skill: &Skill) -> Map<String, Value> {
 }
 
 fn file_of(skill: &Skill, file: &str) -> Result<Value, Value> {
-    let path = name::support(file).map_err(|bad| json!({"success": false, "error": bad.to_string()}))?;
+    let path = name::inside(file).map_err(|bad| json!({"success": false, "error": bad.to_string()}))?;
     let bytes = library::support_file(&skill.folder, &path).map_err(|_| {
         let error = format!("the skill has no file `{file}`");
         json!({"success": false, "error": error, "available_files": linked_files(skill)})

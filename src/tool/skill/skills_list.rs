@@ -67,9 +67,15 @@ async fn list(call: Call) -> Done {
     };
     skills.retain(Skill::is_available);
     Done {
-        result: shown(&skills, call.arguments.get("category").and_then(Value::as_str)).to_string(),
+        result: shown(&skills, category(&call.arguments)).to_string(),
         ..Done::default()
     }
+}
+
+/// Nothing where the words for it are empty, as models write what they leave out.
+fn category(arguments: &Value) -> Option<&str> {
+    let named = arguments.get("category").and_then(Value::as_str);
+    named.map(str::trim).filter(|name| !name.is_empty())
 }
 
 fn shown(skills: &[Skill], category: Option<&str>) -> Value {

@@ -12,6 +12,7 @@ use crate::model::message::text_of;
 use crate::model::record::{SessionRecord, TurnRecord};
 use crate::model::turn::{StopReason, TurnStatus};
 use crate::store::{Rows, StoreError};
+use crate::tool::file_views::{FileKey, FileViews};
 use crate::tool::{budget, dispatch};
 use crate::turn::engine::Engine;
 use crate::turn::state::State;
@@ -19,8 +20,13 @@ use crate::turn::state::State;
 /// Characters that a child's report has at least, however full the parent's window
 /// is (Hermes).
 const SUMMARY_FLOOR: usize = 2_000;
+/// Newest files of a child that are looked at.
+const MOST_WRITTEN: u32 = 200;
 /// Characters of a token, about.
 const TOKEN_CHARS: usize = 4;
+
+/// What a session is told whose work is never carried on behind its back.
+const NOTE: &str = "The children worked while this call waited: this session has no delivery in the background.";
 
 /// What a call with children comes to.
 #[derive(Clone)]
@@ -66,11 +72,20 @@ pub(super) async fn of_call(
     let room = room(engine, parent, turns.len());
     let (mut results, mut kept) = (Vec::with_capacity(turns.len()), Vec::new());
     for (child, turn) in &turns {
-        results.push(one(rows, engine, (child, turn), room, &mut kept).await?);
+        let mut result = one(rows, engine, (child, turn), room, &mut kept).await?;
+        let stale = stale(rows, engine, parent, child).await?;
+        if let Some(fields) = result.as_object_mut().filter(|_| !stale.is_empty()) {
+            fields.insert("stale_paths".to_owned(), stale.into());
+        }
+        results.push(result);
     }
     let began = turns.iter().filter_map(|(_, turn)| turn.started_at).min();
     let ended = turns.iter().filter_map(|(_, turn)| turn.finished_at).max();
-    let report = json!({"results": results, "total_duration_seconds": seconds(began, ended)});
+    let mut report = json!({"results": results, "total_duration_seconds": seconds(began, ended)});
+    // The original's children work on in the background where a person talks to it.
+    if let (None, Some(fields)) = (&parent.session.lineage, report.as_object_mut()) {
+        fields.insert("note".to_owned(), NOTE.into());
+    }
     let text = report.to_string();
     Ok(Some(Report { text, kept }))
 }
@@ -137,6 +152,27 @@ async fn one(
         }
     }
     Ok(result)
+}
+
+/// Files that the child wrote and the parent's model has seen: what it remembers
+/// of them is of before.
+async fn stale(
+    rows: &mut Rows<'_>,
+    engine: &Engine,
+    parent: &State,
+    child: &SessionRecord,
+) -> Result<Vec<String>, StoreError> {
+    if parent.session.seen_files.is_empty() {
+        return Ok(Vec::new());
+    }
+    let seen = FileViews::parse(&parent.session.seen_files);
+    let root = engine.workspace_path(parent.session.tenant_id, parent.session.home());
+    let written = rows.artifacts(child.session_id, None, MOST_WRITTEN).await?;
+    let mut paths: Vec<String> = written.into_iter().filter_map(|written| written.path).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    paths.retain(|path| seen.knows(&FileKey::of(&root.join(path))));
+    Ok(paths)
 }
 
 /// `status` and `exit_reason` in the words of the original.

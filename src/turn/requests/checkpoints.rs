@@ -38,8 +38,10 @@ impl Engine {
         let restored = checkpoints::restore(self.host(), self.clock(), place, id).await;
         let restored = restored.map_err(|error| refused(&error))?;
         let (engine, told) = (self.clone(), restored.clone());
-        let stored = scope.write("checkpoint_restored", move |mut rows| {
-            Box::pin(async move { tell(&mut rows, &engine, session, (told, user)).await })
+        // The turn that began meanwhile may have calls to judge.
+        let stored = scope.write_anew("checkpoint_restored", move |mut rows| {
+            let (engine, told) = (engine.clone(), (told.clone(), user.clone()));
+            Box::pin(async move { tell(&mut rows, &engine, session, told).await })
         });
         if let Some(made) = stored.await?? {
             self.spawn_promoted(scope.tenant(), made.carried);

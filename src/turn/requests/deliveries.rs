@@ -2,6 +2,8 @@
 //! in the transaction that says so, as a message of the session's past. A busy
 //! session is told later.
 
+use std::sync::atomic::Ordering;
+
 use super::append::{OutsideMessage, append};
 use super::{EngineError, Verdict};
 use crate::model::id::{JobRunId, SessionId, TenantId, TurnId};
@@ -15,25 +17,33 @@ use crate::turn::engine::Engine;
 const BATCH: u32 = 100;
 
 impl Engine {
-    /// Delivers what can be delivered now.
-    pub async fn deliver_runs(&self) -> Verdict<()> {
-        for (tenant, run) in self.store().undelivered_across_tenants(BATCH).await? {
+    /// Delivers some of what can be delivered now; whether there is more.
+    pub async fn deliver_runs(&self) -> Verdict<bool> {
+        let batch = self.store().undelivered_across_tenants(BATCH).await?;
+        let is_full = u32::try_from(batch.len()).is_ok_and(|some| BATCH <= some);
+        let mut settled = 0;
+        for (tenant, run) in batch {
             if self.is_draining() {
-                return Ok(());
+                return Ok(false);
             }
-            self.deliver_run(tenant, run).await?;
+            settled += u32::from(self.deliver_run(tenant, run).await?);
         }
-        Ok(())
+        let waits = self.store().has_undelivered_across_tenants().await?;
+        self.nudges().answers_wait.store(waits, Ordering::Relaxed);
+        // Without progress there is nothing to hurry for.
+        Ok(is_full && 0 < settled)
     }
 
-    async fn deliver_run(&self, tenant: TenantId, run: JobRunId) -> Result<(), EngineError> {
+    /// Whether it is settled now.
+    async fn deliver_run(&self, tenant: TenantId, run: JobRunId) -> Result<bool, EngineError> {
         let (engine, scope) = (self.clone(), self.store().scope(tenant));
         let told = scope.write_anew("deliver_run", move |mut rows| {
             Box::pin(async move {
                 let Some(delivery) = deliver(&mut rows, &engine, run).await? else {
-                    return Ok(());
+                    return Ok(false);
                 };
-                rows.settle_delivery(run, delivery).await
+                rows.settle_delivery(run, delivery).await?;
+                Ok(true)
             })
         });
         Ok(told.await?)

@@ -103,6 +103,7 @@ impl Step<'_> {
         self.state.turn.progress.asks.clear();
         self.state.turn.progress.traces.clear();
         self.state.turn.progress.forms.clear();
+        self.state.turn.progress.staged.clear();
         let mut errors = Vec::new();
         for ((planned, slot), position) in planned.into_iter().zip(slots).zip(first..) {
             let call = self.call(message_id, planned, slot, position, &mut errors);

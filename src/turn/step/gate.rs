@@ -17,11 +17,14 @@ use crate::model::record::CallRecord;
 use crate::model::session::ApprovalMode;
 use crate::tool::memory_entries;
 use crate::tool::registry::Entry;
+use crate::tool::skill::scan;
 use crate::tool::{Judged, Place};
 
 /// What the guard, the settings, the grants and the decisions say together.
 enum Gate {
     Run,
+    /// It runs, and the change of the memory that it asks for waits for a person.
+    RunStaged,
     /// It runs by what stands for a person's answer.
     RunInstead {
         instead: Instead,
@@ -57,7 +60,7 @@ impl Step<'_> {
     /// Judges a proposed call without starting it.
     pub(super) fn propose(&mut self, id: CallId) {
         match self.gate(id) {
-            Gate::Run | Gate::RunInstead { .. } => {}
+            Gate::Run | Gate::RunStaged | Gate::RunInstead { .. } => {}
             Gate::Ask {
                 findings,
                 digest,
@@ -75,6 +78,10 @@ impl Step<'_> {
     pub(super) fn start_call(&mut self, id: CallId) {
         match self.gate(id) {
             Gate::Run => self.run(id),
+            Gate::RunStaged => {
+                self.state.turn.progress.staged.insert(id);
+                self.run(id);
+            }
             Gate::RunInstead { instead, findings } => {
                 if let Instead::Grant(grant) = instead {
                     self.use_grant(grant, id);
@@ -180,11 +187,18 @@ impl Step<'_> {
         };
         let mut grants = self.world.grants.iter();
         let grant = grants.find(|grant| self.has_uses_left(grant) && grant.covers(asked));
+        // Modes are about what a call does now. What it keeps for later sessions a
+        // person sees where that is wanted: no mode lifts it, and no model answers.
+        let keeps = asked.findings.iter().any(keeps);
+        let asks_nobody = rules.mode == ApprovalMode::Off;
         let case = flow::Case {
             text: asked.subject,
             findings: asked.findings,
-            mode: flow_mode(rules.mode),
-            unattended: rules.on_ask == OnAsk::Deny,
+            mode: match keeps {
+                true => flow::Mode::Manual,
+                false => flow_mode(rules.mode),
+            },
+            unattended: rules.on_ask == OnAsk::Deny || (keeps && asks_nobody),
             allowlist: &rules.allowlist,
             granted: grant.is_some(),
             review: None,
@@ -199,7 +213,7 @@ impl Step<'_> {
             (flow::Step::Exempt(setting), _) => instead(Instead::Exempted(setting)),
             (flow::Step::Granted, Some(grant)) => instead(Instead::Grant(grant.id)),
             // What is only remembered waits for somebody, and is no command.
-            (flow::Step::Unattended, _) if only_remembers(asked.findings) && self.stages_memory() => Gate::Run,
+            (flow::Step::Unattended, _) if may_wait(asked.findings, asks_nobody) => Gate::RunStaged,
             (flow::Step::Unattended, _) => unattended(asked.findings),
             (flow::Step::Review, _) => ask(SMART),
             _ => ask(HUMAN),
@@ -388,11 +402,21 @@ pub(super) fn refusal(why: &str, reason: Option<&str>) -> String {
     text.to_string()
 }
 
-/// Whether nothing but the memory's own rule wants a person.
-fn only_remembers(findings: &[Finding]) -> bool {
-    findings
+/// Whether it is about what later sessions begin with.
+fn keeps(finding: &Finding) -> bool {
+    [memory_entries::WRITE_RULE, scan::DANGEROUS].contains(&finding.rule.as_str())
+}
+
+/// Whether a change of the memory waits for a person: nothing else about it wants
+/// one, or the mode asks nobody about that.
+fn may_wait(findings: &[Finding], asks_nobody: bool) -> bool {
+    let mut of_memory = findings
         .iter()
-        .all(|finding| finding.rule == memory_entries::WRITE_RULE)
+        .map(|finding| finding.rule == memory_entries::WRITE_RULE);
+    match asks_nobody {
+        true => of_memory.any(|own| own),
+        false => of_memory.all(|own| own),
+    }
 }
 
 /// Nobody is there to ask.

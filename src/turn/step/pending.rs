@@ -4,19 +4,10 @@
 use serde_json::json;
 
 use super::Step;
-use crate::model::approval::OnAsk;
 use crate::model::id::CallId;
 use crate::model::pending::{MAX_PENDING, PendingWrite, Staged};
-use crate::model::session::ApprovalMode;
 
 impl Step<'_> {
-    /// Whether a change of the memory waits for a person because none can be asked
-    /// now.
-    pub(super) fn stages_memory(&self) -> bool {
-        let rules = self.world.rules;
-        self.world.host.memory_approval && rules.on_ask == OnAsk::Deny && rules.mode != ApprovalMode::Off
-    }
-
     /// Lets a change wait; what the model is told, and whether that is a failure.
     pub(super) fn stage(&mut self, call: CallId, staged: Staged) -> (String, bool) {
         if MAX_PENDING <= self.state.waiting_writes {

@@ -66,7 +66,8 @@ impl Step<'_> {
         self.close_nested(id, "the program that made it ended");
         self.saw_files(id, &done.writes.files);
         if let Some(change) = done.writes.memory.take() {
-            (done.result, done.failed) = match self.stages_memory() {
+            // As it was judged, whatever the rules are by now.
+            (done.result, done.failed) = match self.state.turn.progress.staged.remove(&id) {
                 true => self.stage(id, change.staged()),
                 false => self.remember(&change),
             };

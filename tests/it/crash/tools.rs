@@ -2,9 +2,12 @@
 //! the turn ends once, the call has one result, and what it leaves is there once,
 //! whole, or not at all.
 
+use std::path::Path;
+
 use futures::StreamExt;
 use hermes_server::model::call::CallStatus;
 use hermes_server::model::id::SessionId;
+use hermes_server::model::message::{Role, text_of};
 use serde_json::{Value, json};
 
 use super::{Fault, Script, block_on, faulty, new, play, scripts_base};
@@ -18,8 +21,8 @@ enum Leaves {
     Nothing,
     /// A file with this text.
     File(&'static str, &'static str),
-    /// A line, if it came so far before its server ended: it goes on behind its call.
-    AtMostOne(&'static str),
+    /// A process behind its call, with its number in this file, and its record.
+    Process(&'static str),
     /// A line for each time that it ran.
     Line(&'static str),
     Job,
@@ -57,8 +60,8 @@ fn calls() -> Vec<(&'static str, Value, Leaves)> {
         ("terminal", json!({"command": line}), Leaves::Line("ran")),
         (
             "terminal",
-            json!({"command": format!("{line}; sleep 300"), "background": true}),
-            Leaves::AtMostOne("ran"),
+            json!({"command": "echo $$ >> pids; sleep 300", "background": true}),
+            Leaves::Process("pids"),
         ),
         ("process", json!({"action": "list"}), Leaves::Nothing),
         (
@@ -115,7 +118,7 @@ async fn check(web: &Web, owner: &Client, session: SessionId, leaves: &Leaves, w
             let untouched = [None, Some("old\n".to_owned())].contains(&found) && !succeeded;
             assert!(untouched || found.as_deref() == Some(*text), "{what}: {found:?}");
         }
-        Leaves::AtMostOne(name) => assert!(lines(&workspace.join(name)) <= 1, "{what}"),
+        Leaves::Process(pids) => process(web, owner, session, &workspace.join(pids), what).await,
         Leaves::Line(name) => {
             let ran = lines(&workspace.join(name));
             assert!(ran <= 1 && (!succeeded || ran == 1), "{what}: ran {ran} times");
@@ -145,6 +148,48 @@ async fn check(web: &Web, owner: &Client, session: SessionId, leaves: &Leaves, w
             let expected: &[&str] = if succeeded { &[*text] } else { &[] };
             assert_eq!(noted, expected, "{what}");
         }
+    }
+}
+
+/// A call that is known to have succeeded has one process, which runs now or is
+/// known to be lost with its server; of one whose end nobody knows the model is
+/// told so, and nothing runs. None ever began twice.
+async fn process(web: &Web, owner: &Client, session: SessionId, pids: &Path, what: &str) {
+    let messages = web.server.messages(session).await;
+    let call = messages.iter().flat_map(|message| &message.tool_calls).next();
+    let status = call.expect("the turn is over").status;
+    let told = messages.iter().find(|message| message.role == Role::Tool);
+    let told = told.map(|message| text_of(&message.content)).unwrap_or_default();
+    let at = format!("/v1/sessions/{session}/processes");
+    let look = async {
+        loop {
+            let known = owner.get(&at).await.expect(200)["data"].clone();
+            let known = known.as_array().unwrap().clone();
+            let runs = known.iter().any(|one| one["status"] == "running");
+            let began = std::fs::read_to_string(pids).unwrap_or_default();
+            let alive = began.lines().any(|pid| Path::new("/proc").join(pid).exists());
+            assert!(began.lines().count() <= 1, "{what}: it began again");
+            // What runs may be about to write its number; what is lost is about to be told.
+            let is_settled = runs == alive && (runs || known.iter().all(|one| one["completion_reason"] == "lost"));
+            if is_settled {
+                return known;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    let known = tokio::time::timeout(PATIENCE, look)
+        .await
+        .unwrap_or_else(|_| panic!("{what}: runs unknown"));
+    match status {
+        CallStatus::Succeeded => {
+            assert_eq!(known.len(), 1, "{what}: {known:?}");
+            assert!(told.contains(known[0]["id"].as_str().unwrap()), "{what}: {told}");
+        }
+        CallStatus::Unknown => {
+            assert!(known.is_empty(), "{what}: {known:?}");
+            assert!(told.contains("may have"), "{what}: {told}");
+        }
+        other => panic!("{what}: {other:?}"),
     }
 }
 

@@ -4,6 +4,7 @@
 mod client_tools;
 mod delegation;
 mod delegation_bounds;
+mod delegation_model;
 mod questions;
 
 use serde_json::{Value, json};
