@@ -261,6 +261,7 @@ impl Bench {
             pen: Hub::default().write(self.session, TurnId::new(&self.clock), 0).pen(),
             nest: None,
             cancel: CancellationToken::new(),
+            row: hermes_server::environment::Row::default(),
             time: None,
             clock: self.clock.clone(),
             host: Arc::clone(&self.host),

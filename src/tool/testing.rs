@@ -88,6 +88,7 @@ impl Bench {
             pen,
             nest: None,
             cancel: CancellationToken::new(),
+            row: crate::environment::Row::default(),
             time: None,
             clock: self.clock.clone(),
             host: Arc::clone(&self.host),

@@ -111,6 +111,7 @@ impl Bench {
             pen: self.writer.pen(),
             nest: None,
             cancel: CancellationToken::new(),
+            row: hermes_server::environment::Row::default(),
             time: None,
             clock: self.clock.clone(),
             host: Arc::clone(&self.host),

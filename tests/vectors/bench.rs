@@ -89,6 +89,7 @@ impl Bench {
             pen,
             nest: None,
             cancel: CancellationToken::new(),
+            row: hermes_server::environment::Row::default(),
             time: None,
             clock: self.clock.clone(),
             host: Arc::clone(&self.host),
