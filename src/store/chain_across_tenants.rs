@@ -90,9 +90,13 @@ async fn append(conn: &mut Conn, tenant: TenantId, entries: &[Chained]) -> Resul
     const SQLITE: &str = "
         update audit_entry set chain_seq = $3, prev_hash = $4, hash = $5 where tenant_id = $1 and audit_id = $2";
     const POSTGRES: &str = "
-        update audit_entry set chain_seq = r.s, prev_hash = r.p, hash = r.h
-        from json_to_recordset($2::json) as r(i text, s bigint, p text, h text)
-        where tenant_id = $1 and audit_id = r.i";
+        update audit_entry set chain_seq = found.s, prev_hash = found.p, hash = found.h
+        from (
+            select held.ctid as place, r.s, r.p, r.h
+            from json_to_recordset($2::json) as r(i text, s bigint, p text, h text),
+                lateral (select ctid from audit_entry where tenant_id = $1 and audit_id = r.i limit 1) as held
+            offset 0) as found
+        where audit_entry.ctid = found.place";
     let (mut seq, mut prev) = head(conn, tenant).await?;
     let mut links = Vec::with_capacity(entries.len());
     for chained in entries {

@@ -20,15 +20,16 @@ pub async fn now(conn: &mut Conn, clock: &Clock) -> Result<Timestamp, StoreError
     }
 }
 
-/// Settings with which Postgres looks rows up by an index wherever it can.
+/// Settings that keep Postgres from going through a table to join rows to it.
 pub(super) const LOOK_UP: [&str; 3] = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin"];
 
-/// Plans what follows in the transaction as look-ups. A connection keeps its plans,
-/// and one that joins many rows and was made while their table was small would go
-/// through the whole table for as long as that grows.
+/// Plans what follows in the transaction as look-ups by an index, in the order of an
+/// index. A connection keeps its plans, and one that was made while a table was
+/// small would go through the whole table for as long as that grows.
 pub(super) async fn look_up(conn: &mut Conn) -> Result<(), StoreError> {
     const SQL: &str = "
-        select set_config($1, 'off', true), set_config($2, 'off', true), set_config($3, 'off', true)";
+        select set_config('enable_sort', 'off', true), set_config($1, 'off', true), set_config($2, 'off', true),
+            set_config($3, 'off', true)";
     match conn.dialect() {
         Kind::Sqlite => Ok(()),
         Kind::Postgres => conn.execute(SQL, &LOOK_UP.map(Arg::from)).await.map(|_| ()),

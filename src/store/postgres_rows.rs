@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use super::postgres_text::Values;
-use super::together::{Part, Together, joined, parameters_written, with};
+use super::together::{Part, Together, joined, parameters_written, with, written};
 
 /// A statement that nobody waits for, with its values.
 pub(super) type Written = (Cow<'static, str>, Values);
@@ -100,7 +100,7 @@ fn as_one(each: &[&[&Part]]) -> Option<Vec<Written>> {
 
 /// A statement's text with rows in the place of its `count` parameters behind the
 /// first one; `before` are those of the statements before it.
-fn of_rows(sql: &str, count: usize, before: usize) -> Option<String> {
+pub(super) fn of_rows(sql: &str, count: usize, before: usize) -> Option<String> {
     let list = |one: &dyn Fn(usize) -> String| (2..=count).map(one).collect::<Vec<_>>().join(", ");
     let rows = format!(
         "unnest({}) as member({})",
@@ -126,22 +126,29 @@ fn around_rows(sql: &str) -> Option<[String; 2]> {
         // No row is in sight there.
         return None;
     }
-    let reads = ["from json_to_recordset(", "from (values "]
-        .iter()
-        .find_map(|read| text.find(read));
-    let (front, back) = if let Some(place) = reads {
-        let (front, read) = text.split_at(place + "from ".len());
+    let is_update = text.trim_start().starts_with("update ");
+    let reads = ["from json_to_recordset(", "from (values "];
+    let (front, back) = if let Some(place) = reads.iter().find_map(|read| text.find(read)) {
+        // Which of the rows to join first is the planner's to choose, and it may choose
+        // to go through the table.
+        let (front, read) = (!is_update).then(|| text.split_at(place + "from ".len()))?;
         (front.to_owned(), format!(", lateral {read}"))
     } else if text.contains("select") {
         return None;
-    } else if let Some((front, values)) = text.split_once("values (") {
-        let values = values.trim_end().strip_suffix(')').filter(|row| !row.contains('('))?;
-        (format!("{front}select {values} from "), " ".to_owned())
+    } else if is_update {
+        let (change, which) = text.split_once("where ")?;
+        let table = written(text);
+        // The limit keeps it to a look-up for each member, whatever else would look
+        // cheaper while the table is small.
+        let held = format!(", lateral (select ctid from {table} where {which} limit 1) as held offset 0)");
+        (
+            format!("{change}from (select held.ctid as place, member.* from "),
+            format!("{held} as member where {table}.ctid = member.place"),
+        )
     } else {
-        let (front, condition) = text
-            .split_once("where ")
-            .filter(|(front, _)| front.trim_start().starts_with("update"))?;
-        (format!("{front}from "), format!(" where {condition}"))
+        let (front, row) = text.split_once("values (")?;
+        let row = row.trim_end().strip_suffix(')').filter(|row| !row.contains('('))?;
+        (format!("{front}select {row} from "), " ".to_owned())
     };
     Some([front, back + conflict])
 }
@@ -182,22 +189,16 @@ mod tests {
             "insert into a (t, x, y) select $11, member.p2, r.y from unnest($12, $13) as member(p2, p3), \
              lateral json_to_recordset(member.p3::json) as r(y text)"
         );
-        assert_eq!(
-            rows(
-                "update a set y = r.y from json_to_recordset($2::json) as r(y text) where t = $1 and x = r.x",
-                2
-            )
-            .unwrap(),
-            "update a set y = r.y from unnest($12) as member(p2), lateral json_to_recordset(member.p2::json) as r(y text) \
-             where t = $11 and x = r.x"
-        );
     }
 
     #[test]
     fn a_change_of_one_row_becomes_one_of_many() {
         assert_eq!(
             rows("update a set x = coalesce($2, x) where t = $1 and y = $3", 3).unwrap(),
-            "update a set x = coalesce(member.p2, x) from unnest($12, $13) as member(p2, p3) where t = $11 and y = member.p3"
+            "update a set x = coalesce(member.p2, x) from (select held.ctid as place, member.* \
+             from unnest($12, $13) as member(p2, p3), \
+             lateral (select ctid from a where t = $11 and y = member.p3 limit 1) as held offset 0) as member \
+             where a.ctid = member.place"
         );
     }
 
@@ -209,6 +210,7 @@ mod tests {
             "insert into a (t, x) values ($1, lower($2))",
             "insert into a (t, x) values ($1, $2), ($1, $3)",
             "insert into a (t, x) select $1, x from b where y = $2",
+            "update a set y = r.y from json_to_recordset($2::json) as r(y text) where t = $1 and x = r.x",
             "update a set x = (select y from b where z = $2) where t = $1",
         ] {
             assert_eq!(rows(sql, 3), None, "{sql}");

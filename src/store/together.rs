@@ -116,7 +116,7 @@ pub(super) fn parameters_written(text: &str, written: impl Fn(usize) -> String, 
 }
 
 /// The table that a statement writes: the word behind its verb.
-fn written(sql: &'static str) -> &'static str {
+pub(super) fn written(sql: &str) -> &str {
     let mut words = sql.split_ascii_whitespace();
     let verb = words.next();
     let table = match verb {

@@ -3,8 +3,9 @@
 
 use futures::future::join_all;
 use serde_json::json;
+use sqlx::Row as _;
 
-use super::groups::{Held, Work, session, sessions};
+use super::groups::{COUNT_ON, Held, Work, session, sessions};
 use super::*;
 use crate::base::Timestamp;
 use crate::model::audit::{AuditAction, Audited};
@@ -15,7 +16,7 @@ use crate::model::message::{Part, Role};
 use crate::model::record::{MessageRecord, NewEvent, TurnRecord, Writes};
 use crate::model::turn::TurnStatus;
 use crate::model::usage::{Spent, TokenUsage, UsageRecord};
-use crate::store::{Row, Scope, usage::SubjectSum};
+use crate::store::{Row, Scope, dialect, postgres_rows, usage::SubjectSum};
 
 /// What one says: everything that a constant and an array might take for their end.
 fn said(number: usize) -> String {
@@ -214,6 +215,37 @@ async fn each_member_finds_what_it_wrote_and_the_sums_have_all_of_them() {
             }
             assert_eq!(sums(scope).await.len(), 2);
         }
+    })
+    .await;
+}
+
+/// A plan lives as long as its connection: one that was made for an empty table must
+/// do for a full one.
+#[tokio::test]
+async fn each_members_row_is_looked_up_by_a_plan_that_was_made_when_there_was_none() {
+    on_postgres(async |bench| {
+        let mut raw = bench.raw_postgres().await;
+        let look_up = dialect::LOOK_UP.map(|setting| format!("set {setting} = off;")).concat();
+        let of_many = postgres_rows::of_rows(COUNT_ON, 3, 0).unwrap();
+        let ours = tenant_id("ours");
+        let prepared = format!(
+            "set role hermes_app; set app.tenant = '{ours}'; set plan_cache_mode = force_generic_plan; {look_up}
+            prepare counted (text, text[], bigint[]) as {of_many}"
+        );
+        let run = async |sql: String, link: &mut sqlx::PgConnection| {
+            let rows = sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).fetch_all(link).await.unwrap();
+            rows.iter().map(|row| row.get::<String, _>(0)).collect::<Vec<_>>()
+        };
+        run(prepared, &mut raw).await;
+        let explain = format!("explain execute counted ('{ours}', array['a', 'b'], array[1, 2])");
+        let plan = run(explain, &mut raw).await.join("\n");
+        for part in [
+            "Index Cond: ((tenant_id = $1) AND (session_id = member_1.p2))",
+            "Tid Scan on session",
+        ] {
+            assert!(plan.contains(part), "{plan}");
+        }
+        assert!(!plan.contains("Join Filter"), "{plan}");
     })
     .await;
 }

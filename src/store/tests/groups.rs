@@ -72,7 +72,7 @@ pub(super) async fn sessions(store: &Store, tenant: &'static str, numbers: std::
     scope
 }
 
-const COUNT_ON: &str = "update session set head_seq = $3 where tenant_id = $1 and session_id = $2";
+pub(super) const COUNT_ON: &str = "update session set head_seq = $3 where tenant_id = $1 and session_id = $2";
 
 /// Reads a session's number under its lock and writes the next one.
 fn counting_on(number: usize) -> Work<i64> {
