@@ -6,7 +6,7 @@
 use super::approvals::{Due, DueItem};
 use super::backgrounds::record as background;
 use super::once::KEPT_MS;
-use super::{Arg, Row, Store, StoreError, Wall, dialect};
+use super::{Arg, Kind, Row, Store, StoreError, Wall, dialect};
 use crate::base::Timestamp;
 use crate::model::background::BackgroundRecord;
 use crate::model::id::{JobId, JobRunId, NodeId, PendingWriteId, ProcessId, SessionId, TenantId, TurnId};
@@ -131,7 +131,7 @@ impl Store {
     pub async fn undelivered_across_tenants(&self, limit: u32) -> Result<Vec<(TenantId, JobRunId)>, StoreError> {
         let rows = self
             .read(Wall::Across, move |conn| {
-                let sql = dialect::undelivered(conn.dialect());
+                let sql = undelivered(conn.dialect());
                 Box::pin(async move { conn.rows(sql, &[limit.into()]).await })
             })
             .await?;
@@ -253,4 +253,27 @@ fn session_named(row: &Row) -> Result<Removable, StoreError> {
         tenant_id: row.id("tenant_id")?,
         session_id: row.id("session_id")?,
     })
+}
+
+/// Runs of jobs that are over and not delivered, oldest first, of sessions that
+/// can be told now: who waits for a busy one stands in nobody's way.
+const fn undelivered(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Sqlite => {
+            "select r.tenant_id, r.run_id from job_run r \
+             left join turn t on t.tenant_id = r.tenant_id and t.turn_id = r.turn_id \
+             left join job j on j.tenant_id = r.tenant_id and j.job_id = r.job_id \
+             left join session s on s.tenant_id = r.tenant_id and s.session_id = j.data ->> 'origin_session_id' \
+             where r.delivery = 'pending' and coalesce(t.status, 'gone') not in ('queued', 'running', 'waiting') \
+             and s.active_turn_id is null order by r.run_id limit $1"
+        }
+        Kind::Postgres => {
+            "select r.tenant_id, r.run_id from job_run r \
+             left join turn t on t.tenant_id = r.tenant_id and t.turn_id = r.turn_id \
+             left join job j on j.tenant_id = r.tenant_id and j.job_id = r.job_id \
+             left join session s on s.tenant_id = r.tenant_id and s.session_id = j.data::json ->> 'origin_session_id' \
+             where r.delivery = 'pending' and coalesce(t.status, 'gone') not in ('queued', 'running', 'waiting') \
+             and s.active_turn_id is null order by r.run_id limit $1"
+        }
+    }
 }

@@ -95,26 +95,3 @@ pub(super) const fn living_process(kind: Kind) -> &'static str {
         }
     }
 }
-
-/// Runs of jobs that are over and not delivered, oldest first, of sessions that
-/// can be told now: who waits for a busy one stands in nobody's way.
-pub(super) const fn undelivered(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Sqlite => {
-            "select r.tenant_id, r.run_id from job_run r \
-             left join turn t on t.tenant_id = r.tenant_id and t.turn_id = r.turn_id \
-             left join job j on j.tenant_id = r.tenant_id and j.job_id = r.job_id \
-             left join session s on s.tenant_id = r.tenant_id and s.session_id = j.data ->> 'origin_session_id' \
-             where r.delivery = 'pending' and coalesce(t.status, 'gone') not in ('queued', 'running', 'waiting') \
-             and s.active_turn_id is null order by r.run_id limit $1"
-        }
-        Kind::Postgres => {
-            "select r.tenant_id, r.run_id from job_run r \
-             left join turn t on t.tenant_id = r.tenant_id and t.turn_id = r.turn_id \
-             left join job j on j.tenant_id = r.tenant_id and j.job_id = r.job_id \
-             left join session s on s.tenant_id = r.tenant_id and s.session_id = j.data::json ->> 'origin_session_id' \
-             where r.delivery = 'pending' and coalesce(t.status, 'gone') not in ('queued', 'running', 'waiting') \
-             and s.active_turn_id is null order by r.run_id limit $1"
-        }
-    }
-}

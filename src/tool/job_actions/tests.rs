@@ -1,3 +1,5 @@
+//! What a model says of jobs, and what comes of it.
+
 use super::*;
 use crate::base::Id;
 

@@ -167,6 +167,8 @@ pub struct Events {
     pub response_headers: reqwest::header::HeaderMap,
     chunks: std::pin::Pin<Box<dyn futures::Stream<Item = reqwest::Result<bytes::Bytes>> + Send>>,
     text: String,
+    /// The beginning of a letter whose end is in the next chunk.
+    cut: Vec<u8>,
 }
 
 impl Events {
@@ -175,6 +177,7 @@ impl Events {
             response_headers: response.headers().clone(),
             chunks: Box::pin(response.bytes_stream()),
             text: String::new(),
+            cut: Vec::new(),
         }
     }
 
@@ -193,7 +196,15 @@ impl Events {
             let chunk = tokio::time::timeout(PATIENCE, self.chunks.next())
                 .await
                 .expect("a frame in time")?;
-            self.text.push_str(std::str::from_utf8(&chunk.ok()?).unwrap());
+            self.cut.extend_from_slice(&chunk.ok()?);
+            let whole = match std::str::from_utf8(&self.cut) {
+                Ok(text) => text.len(),
+                Err(cut) if cut.error_len().is_none() => cut.valid_up_to(),
+                Err(error) => panic!("{error}"),
+            };
+            let cut = self.cut.split_off(whole);
+            self.text.push_str(std::str::from_utf8(&self.cut).unwrap());
+            self.cut = cut;
         }
     }
 
