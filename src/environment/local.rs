@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 use super::command::{Attendance, Chunk, Command, EnvironmentError, Finished, Isolation, IsolationChoice, Mechanism};
 use super::exec::description::{Confinement, Description, frame};
 use super::probe;
-use super::run::Run;
+use super::row::Row;
+use super::run::{Ended, Run};
 use super::spare::Spares;
 use super::workspace::{self, Workspace};
 
@@ -141,15 +142,46 @@ impl Local {
         output: impl FnMut(Chunk) + Send,
         cancel: CancellationToken,
     ) -> Result<Finished, EnvironmentError> {
-        let mechanism = match &*self.isolation {
-            Isolation::Working { mechanism, .. } => *mechanism,
-            Isolation::Unavailable { reason } => {
-                return Err(EnvironmentError::Unavailable { reason: reason.clone() });
-            }
-        };
+        let mechanism = self.mechanism()?;
         self.execute_confined(mechanism, workspace, command, output, cancel)
             .await
             .map(|(finished, _)| finished)
+    }
+
+    /// As [`Local::execute`], for one of several commands of an answer: its shell
+    /// may wait already, and the next one's is started while it runs.
+    pub async fn execute_in_row(
+        &self,
+        workspace: &Workspace,
+        command: Command,
+        row: &Row,
+        output: impl FnMut(Chunk) + Send,
+        cancel: CancellationToken,
+    ) -> Result<Finished, EnvironmentError> {
+        let mechanism = self.mechanism()?;
+        let (began, limit) = (Instant::now(), command.timeout);
+        let described = self.describe(mechanism, workspace, command)?;
+        let next = next(&described.0, row);
+        let running = async {
+            match row.begun(&described.0, &cancel).await? {
+                Some(mut run) => run.follow(limit, output, &cancel).await,
+                None => self
+                    .run(described, limit, output, &cancel)
+                    .await
+                    .map(|(ended, _)| ended),
+            }
+        };
+        // What is in between goes first; then there is time.
+        let ahead = async {
+            let Some(next) = next else { return };
+            let confinement = next.confinement.clone();
+            if let Some(spare) = self.spares.take() {
+                row.hold(spare, next).await;
+            }
+            self.spares.refill(&self.settings.exec_program, &confinement);
+        };
+        let (ended, ()) = tokio::join!(running, ahead);
+        Ok(ended?.finished(began))
     }
 
     /// As [`Local::execute`], for a command that somebody looks after: its start
@@ -162,12 +194,7 @@ impl Local {
         output: impl FnMut(Chunk) + Send,
         cancel: CancellationToken,
     ) -> Result<Finished, EnvironmentError> {
-        let mechanism = match &*self.isolation {
-            Isolation::Working { mechanism, .. } => *mechanism,
-            Isolation::Unavailable { reason } => {
-                return Err(EnvironmentError::Unavailable { reason: reason.clone() });
-            }
-        };
+        let mechanism = self.mechanism()?;
         let (began, limit) = (Instant::now(), command.timeout);
         let (mut description, stdin) = self.describe(mechanism, workspace, command)?;
         description.terminal = attendance.typed.is_some();
@@ -196,7 +223,19 @@ impl Local {
     ) -> Result<(Finished, String), EnvironmentError> {
         let began = Instant::now();
         let limit = command.timeout;
-        let (description, stdin) = self.describe(mechanism, workspace, command)?;
+        let described = self.describe(mechanism, workspace, command)?;
+        let (ended, isolation) = self.run(described, limit, output, &cancel).await?;
+        Ok((ended.finished(began), isolation))
+    }
+
+    /// Starts what is described and stays with it to its end.
+    async fn run(
+        &self,
+        (description, stdin): (Description, Option<Vec<u8>>),
+        limit: Duration,
+        output: impl FnMut(Chunk) + Send,
+        cancel: &CancellationToken,
+    ) -> Result<(Ended, String), EnvironmentError> {
         let frame = frame(&description, stdin.as_deref()).map_err(EnvironmentError::Spawn)?;
         let (program, confinement) = (&self.settings.exec_program, description.confinement);
         drop((description.script, stdin));
@@ -208,12 +247,19 @@ impl Local {
             }
         };
         // The order goes out first.
-        let (ended, ()) = tokio::join!(run.accompany(&frame, limit, output, &cancel), refill);
-        Ok((ended?.finished(began), run.isolation))
+        let (ended, ()) = tokio::join!(run.accompany(&frame, limit, output, cancel), refill);
+        Ok((ended?, run.isolation))
     }
 }
 
 impl Local {
+    fn mechanism(&self) -> Result<Mechanism, EnvironmentError> {
+        match &*self.isolation {
+            Isolation::Working { mechanism, .. } => Ok(*mechanism),
+            Isolation::Unavailable { reason } => Err(EnvironmentError::Unavailable { reason: reason.clone() }),
+        }
+    }
+
     fn describe(
         &self,
         mechanism: Mechanism,
@@ -244,9 +290,29 @@ impl Local {
                 identity: workspace.identity().filter(|_| mechanism != Mechanism::None),
                 limits: settings.limits.clone(),
             },
+            held: false,
         };
         Ok((description, command.stdin))
     }
+}
+
+/// The shell of the command after this one, if it can be started before its script
+/// is known: behind walls that keep this one off it, not with the process's own
+/// spaces, and where bash reads no file of its own before the script.
+fn next(present: &Description, row: &Row) -> Option<Description> {
+    let is_walled = present.confinement.mechanism == Mechanism::Landlock;
+    let reads_first = present.environment.iter().any(|(name, _)| name == "BASH_ENV");
+    (row.is_followed && is_walled && !reads_first).then(|| Description {
+        script: String::new(),
+        cwd: present.cwd.clone(),
+        timeout_ms: 0,
+        grace_ms: present.grace_ms,
+        stdin_bytes: None,
+        terminal: false,
+        environment: present.environment.clone(),
+        confinement: present.confinement.clone(),
+        held: true,
+    })
 }
 
 /// The whole environment of a command: nothing of the server's own.

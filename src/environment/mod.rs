@@ -21,6 +21,7 @@ mod place;
 mod probe;
 mod remove;
 mod replace;
+mod row;
 mod run;
 mod scanner;
 pub mod snapshot;
@@ -39,6 +40,7 @@ pub use directory::{Directory, Named};
 pub use exec::run_exec;
 pub use files::{Entry, EntryKind, FileError, Metadata, Parents};
 pub use local::{Limits, Local, LocalSettings};
+pub use row::Row;
 pub use scanner::{PROGRAM as PROGRAM_OF_SCANNER, Scanner, ScannerSettings};
 pub use workspace::Workspace;
 
@@ -95,6 +97,20 @@ impl Environment {
     ) -> Result<Finished, EnvironmentError> {
         match self {
             Self::Local(local) => local.execute(workspace, command, output, cancel).await,
+        }
+    }
+
+    /// As [`Environment::execute`], for one of several commands of an answer.
+    pub async fn execute_in_row(
+        &self,
+        workspace: &Workspace,
+        command: Command,
+        row: &Row,
+        output: impl FnMut(Chunk) + Send,
+        cancel: CancellationToken,
+    ) -> Result<Finished, EnvironmentError> {
+        match self {
+            Self::Local(local) => local.execute_in_row(workspace, command, row, output, cancel).await,
         }
     }
 

@@ -43,6 +43,17 @@ pub(super) struct Ended {
 }
 
 impl Ended {
+    /// Of a command that was stopped so early that nothing ran.
+    fn before_it_began() -> Self {
+        Self {
+            exit_code: 130,
+            timed_out: false,
+            interrupted: true,
+            survived: false,
+            cwd: None,
+        }
+    }
+
     pub(super) fn finished(self, began: Instant) -> Finished {
         Finished {
             exit_code: self.exit_code,
@@ -136,7 +147,7 @@ impl Run {
         matches!(self.process.try_wait(), Ok(None))
     }
 
-    /// From the order to the end of the whole tree.
+    /// From the order to the end of the whole tree: [`Run::follow`] with it.
     pub(super) async fn accompany(
         &mut self,
         frame: &[u8],
@@ -145,19 +156,41 @@ impl Run {
         cancel: &CancellationToken,
     ) -> Result<Ended, EnvironmentError> {
         if cancel.is_cancelled() {
-            return Ok(Ended {
-                exit_code: 130,
-                timed_out: false,
-                interrupted: true,
-                survived: false,
-                cwd: None,
-            });
+            return Ok(Ended::before_it_began());
         }
         if let Err(error) = self.order(frame).await {
             self.kill();
             self.drain(&mut output).await;
             return Err(error);
         }
+        self.follow(limit, output, cancel).await
+    }
+
+    /// Lets a shell that waits run its script; whether it does. Where it does not,
+    /// nothing ran, and the process is gone.
+    pub(super) async fn go(&mut self, frame: &[u8], cancel: &CancellationToken) -> Result<bool, EnvironmentError> {
+        if !self.is_there() || self.order(frame).await.is_err() {
+            return Ok(false);
+        }
+        let line = tokio::select! {
+            line = timeout(self.patience, self.reports.next_line()) => line,
+            // Whoever follows it sees that too, and ends it.
+            () = cancel.cancelled() => return Ok(true),
+        };
+        let line = line.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        match &line {
+            Ok(Some(text)) if ran_nothing(text) => Ok(false),
+            _ => self.hear(line).map(|_| true),
+        }
+    }
+
+    /// From the start to the end of the whole tree.
+    pub(super) async fn follow(
+        &mut self,
+        limit: Duration,
+        mut output: impl FnMut(Chunk) + Send,
+        cancel: &CancellationToken,
+    ) -> Result<Ended, EnvironmentError> {
         let mut deadline = Instant::now() + limit + self.patience;
         let mut cancelled = false;
         let mut typed = self.attendance.as_mut().and_then(|attendance| attendance.typed.take());
@@ -193,7 +226,8 @@ impl Run {
         }
     }
 
-    async fn order(&mut self, frame: &[u8]) -> Result<(), EnvironmentError> {
+    /// Sends an order; its outcome is not waited for.
+    pub(super) async fn order(&mut self, frame: &[u8]) -> Result<(), EnvironmentError> {
         let Some(orders) = &mut self.orders else {
             return Err(EnvironmentError::Lost);
         };
@@ -232,6 +266,8 @@ impl Run {
                 survived,
                 cwd,
             })),
+            // Only one that was cancelled meanwhile comes here.
+            Some(Report::Spoiled) => Ok(Some(Ended::before_it_began())),
             Some(Report::Failed { reason }) => Err(EnvironmentError::Unavailable { reason }),
             None => {
                 self.kill();
@@ -270,6 +306,12 @@ impl Run {
             deadline = Instant::now() + DRAIN;
         }
     }
+}
+
+/// Whether a shell that waited says that it did not go on. Why it could not be
+/// started ahead, whoever starts it in the ordinary way will hear.
+fn ran_nothing(line: &str) -> bool {
+    matches!(serde_json::from_str(line), Ok(Report::Spoiled | Report::Failed { .. }))
 }
 
 fn wrapped(program: &Path, confinement: &Confinement) -> Result<tokio::process::Command, EnvironmentError> {

@@ -3,8 +3,9 @@
 //! behind it and waits for its order. It knows nothing, holds nothing of a
 //! session, and leaves when its socket ends, as every one does.
 
+use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::command::{EnvironmentError, Mechanism};
 use super::exec::description::Confinement;
@@ -14,20 +15,28 @@ use super::run::Run;
 const KEPT: usize = 2;
 
 #[derive(Debug, Default)]
-pub(super) struct Spares(Mutex<Vec<Run>>);
+pub(super) struct Spares(Mutex<VecDeque<Run>>);
 
 impl Spares {
     /// A process for one command: a spare, or a new one.
     pub(super) fn run(&self, program: &Path, confinement: &Confinement) -> Result<Run, EnvironmentError> {
-        while is_common(confinement.mechanism)
-            && let Some(mut spare) = self.kept().pop()
+        if is_common(confinement.mechanism)
+            && let Some(spare) = self.take()
         {
-            // The kernel may have picked it when memory ended.
-            if spare.is_there() {
-                return Ok(spare);
-            }
+            return Ok(spare);
         }
         Run::start(program, confinement, false)
+    }
+
+    /// The one that had most time to get ready, if one is there.
+    pub(super) fn take(&self) -> Option<Run> {
+        loop {
+            let mut spare = self.kept().pop_front()?;
+            // The kernel may have picked it when memory ended.
+            if spare.is_there() {
+                return Some(spare);
+            }
+        }
     }
 
     /// Starts what is missing, for the commands after the present one.
@@ -37,12 +46,12 @@ impl Spares {
             let Ok(spare) = Run::start(program, confinement, false) else {
                 return;
             };
-            self.kept().push(spare);
+            self.kept().push_back(spare);
         }
     }
 
     /// No code of others runs under it and nothing is half-made.
-    fn kept(&self) -> std::sync::MutexGuard<'_, Vec<Run>> {
+    fn kept(&self) -> MutexGuard<'_, VecDeque<Run>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -30,7 +30,8 @@ pub enum Progress {
 impl Store {
     /// Chains entries of all tenants, up to a bounded number.
     pub async fn chain_audit_across_tenants(&self, holder: ProcessId) -> Result<Progress, StoreError> {
-        const ANY: &str = "select tenant_id from audit_entry where chain_seq is null limit 1";
+        // In the order of the index of those without a place, so that it is asked.
+        const ANY: &str = "select tenant_id from audit_entry where chain_seq is null order by audit_id limit 1";
         let there = self.read(Wall::Across, |conn| {
             Box::pin(async move { Ok(conn.row(ANY, &[]).await?.is_some()) })
         });
@@ -66,12 +67,13 @@ async fn held(conn: &mut Conn, args: &[Arg<'_>]) -> Result<bool, StoreError> {
 }
 
 /// Whether there may be more.
-async fn batch(conn: &mut Conn) -> Result<bool, StoreError> {
+pub(super) async fn batch(conn: &mut Conn) -> Result<bool, StoreError> {
     const SQL: &str = "
         select tenant_id, audit_id, at, action, actor, key_id, user_id, session_id, turn_id, call_id, approval_id,
             grant_id, target_key_id, tool, rules, verdict, decision, outcome, exit_code, fields, chain_seq, prev_hash,
             hash
         from audit_entry where chain_seq is null order by audit_id limit $1";
+    dialect::look_up(conn).await?;
     let rows = conn.rows(SQL, &[BATCH.into()]).await?;
     let more = rows.len() == BATCH as usize;
     let mut by_tenant: BTreeMap<TenantId, Vec<Chained>> = BTreeMap::new();
@@ -88,9 +90,13 @@ async fn append(conn: &mut Conn, tenant: TenantId, entries: &[Chained]) -> Resul
     const SQLITE: &str = "
         update audit_entry set chain_seq = $3, prev_hash = $4, hash = $5 where tenant_id = $1 and audit_id = $2";
     const POSTGRES: &str = "
-        update audit_entry set chain_seq = r.s, prev_hash = r.p, hash = r.h
-        from json_to_recordset($2::json) as r(i text, s bigint, p text, h text)
-        where tenant_id = $1 and audit_id = r.i";
+        update audit_entry set chain_seq = found.s, prev_hash = found.p, hash = found.h
+        from (
+            select held.ctid as place, r.s, r.p, r.h
+            from json_to_recordset($2::json) as r(i text, s bigint, p text, h text),
+                lateral (select ctid from audit_entry where tenant_id = $1 and audit_id = r.i limit 1) as held
+            offset 0) as found
+        where audit_entry.ctid = found.place";
     let (mut seq, mut prev) = head(conn, tenant).await?;
     let mut links = Vec::with_capacity(entries.len());
     for chained in entries {

@@ -124,7 +124,7 @@ impl Conn {
                 None => Ok(()),
             },
             Driver::Grouped(seat) => {
-                together.joined().into_iter().for_each(|written| seat.write(written));
+                seat.write(together);
                 Ok(())
             }
             Driver::Sqlite(_) => Err(StoreError::bug("statements that wait on SQLite")),

@@ -3,7 +3,7 @@
 
 use crate::base::{Clock, Timestamp};
 
-use super::{Conn, Kind, StoreError};
+use super::{Arg, Conn, Kind, StoreError};
 
 /// The instant that leases are measured by: the database's own on Postgres,
 /// where the clocks of many machines meet; the process's on SQLite.
@@ -17,6 +17,22 @@ pub async fn now(conn: &mut Conn, clock: &Clock) -> Result<Timestamp, StoreError
                 .ok_or_else(|| StoreError::bug("no clock"))?
                 .timestamp("now")
         }
+    }
+}
+
+/// Settings that keep Postgres from going through a table to join rows to it.
+pub(super) const LOOK_UP: [&str; 3] = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin"];
+
+/// Plans what follows in the transaction as look-ups by an index, in the order of an
+/// index. A connection keeps its plans, and one that was made while a table was
+/// small would go through the whole table for as long as that grows.
+pub(super) async fn look_up(conn: &mut Conn) -> Result<(), StoreError> {
+    const SQL: &str = "
+        select set_config('enable_sort', 'off', true), set_config($1, 'off', true), set_config($2, 'off', true),
+            set_config($3, 'off', true)";
+    match conn.dialect() {
+        Kind::Sqlite => Ok(()),
+        Kind::Postgres => conn.execute(SQL, &LOOK_UP.map(Arg::from)).await.map(|_| ()),
     }
 }
 

@@ -65,12 +65,7 @@ impl Rows<'_> {
         turn: TurnId,
         to: i64,
     ) -> Result<Option<Event>, StoreError> {
-        const SQL: &str = "
-            select seq, turn_id, type, at, data from event
-            where tenant_id = $1 and session_id = $2 and turn_id = $3 and type = 'turn.waiting' and seq <= $4
-            order by seq desc limit 1";
-        let args = [self.tenant.into(), session.into(), turn.into(), to.into()];
-        let rows = self.conn.rows(SQL, &args).await?;
+        let rows = self.waiting_row(session, turn, to).await?;
         Ok(self.rendered(session, &rows).await?.items.pop())
     }
 
@@ -83,18 +78,16 @@ impl Rows<'_> {
     ) -> Result<Slice<Event>, StoreError> {
         const SQL: &str = "
             select seq, turn_id, type, at, data from event
-            where tenant_id = $1 and session_id = $2 and seq > $3 and ($4 = 0 or turn_id = $5)
+            where tenant_id = $1 and session_id = $2 and seq > $3
                 and seq >= (select oldest_seq from session where tenant_id = $1 and session_id = $2)
-            order by seq limit $6";
-        let args = [
-            self.tenant.into(),
-            session.into(),
-            after.into(),
-            Arg::Int(i64::from(turn.is_some())),
-            turn.into(),
-            limit.into(),
-        ];
-        let rows = self.conn.rows(SQL, &args).await?;
+            order by seq limit $4";
+        let rows = match turn {
+            Some(turn) => self.turn_log(session, turn, after, limit).await?,
+            None => {
+                let args = [self.tenant.into(), session.into(), after.into(), limit.into()];
+                self.conn.rows(SQL, &args).await?
+            }
+        };
         self.rendered(session, &rows).await
     }
 

@@ -6,7 +6,6 @@
 //! whole, and each of its writes is made anew alone. A session is in it once: two
 //! writes of one would both read the state before either.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -21,12 +20,19 @@ use super::conn::Link;
 use super::job::{Attempt, Hooks, Job, LIMIT, Settle};
 use super::postgres_link::{Answer, Transaction};
 use super::postgres_pool::Pool;
+use super::postgres_rows::{self, Written};
 use super::postgres_text::Values;
-use super::{Arg, Conn, StoreError, usage};
+use super::together::Together;
+use super::{Arg, Conn, StoreError, dialect, usage};
 
 /// Whoever holds a lock for longer is waited for by the one who needs it alone,
 /// and not by everybody beside it.
 const OPENING: &str = "begin;set local lock_timeout='100ms';";
+/// What is written for many at once is looked up for each; see [`dialect::LOOK_UP`].
+fn opening() -> String {
+    let look_up = dialect::LOOK_UP.map(|setting| format!("set local {setting}=off;"));
+    format!("{OPENING}{}", look_up.concat())
+}
 
 /// A write, and the session that it is about.
 pub(super) struct Member {
@@ -42,11 +48,8 @@ pub(super) struct Seat {
     tenant: TenantId,
     session: String,
     asks: mpsc::Sender<Ask>,
-    writes: Vec<Written>,
+    writes: Vec<Together>,
 }
-
-/// A statement that is carried out at the end.
-type Written = (Cow<'static, str>, Values);
 
 /// A read of one member that waits for its answer.
 #[derive(Debug)]
@@ -64,7 +67,7 @@ struct Worked {
     tenant: TenantId,
     attempt: Attempt,
     rings: Rings,
-    writes: Vec<Written>,
+    writes: Vec<Together>,
 }
 
 /// A member that waits for the COMMIT.
@@ -89,8 +92,9 @@ impl Seat {
         told.await.unwrap_or(Err(StoreError::Alone))
     }
 
-    pub(super) fn write(&mut self, written: Written) {
-        self.writes.push(written);
+    /// Keeps statements that are carried out at the end.
+    pub(super) fn write(&mut self, together: Together) {
+        self.writes.push(together);
     }
 }
 
@@ -110,8 +114,8 @@ fn may_share(sql: &str, args: &[Arg<'_>], session: &str) -> bool {
 /// Carries a group out and tells every member what came of its write.
 pub(super) async fn carry_out(pool: &Arc<Pool>, hooks: &Hooks, mut members: Vec<Member>) {
     // Groups of several processes take their locks in the same order.
-    members.sort_by_key(|member| (usage::part(member.session), member.tenant, member.session));
-    let transaction = Transaction::new(pool, OPENING.to_owned(), Arc::clone(&hooks.trips)).await;
+    members.sort_by_key(|member| (member.tenant, usage::part(member.session), member.session));
+    let transaction = Transaction::new(pool, opening(), Arc::clone(&hooks.trips)).await;
     let mut transaction = match transaction {
         Ok(transaction) => transaction,
         Err(error) => return members.into_iter().for_each(|member| member.job.refuse(error.clone())),
@@ -119,22 +123,32 @@ pub(super) async fn carry_out(pool: &Arc<Pool>, hooks: &Hooks, mut members: Vec<
     let Some(worked) = worked(&mut transaction, hooks, members).await else {
         return transaction.undo().await;
     };
-    let (mut ready, mut writes) = (Vec::new(), Vec::new());
+    // They come in the order of their tenants.
+    let (mut ready, mut by_tenant) = (Vec::new(), Vec::<(TenantId, Vec<Vec<Together>>)>::new());
     for member in worked {
         match member.attempt.fate {
             Ok(_) => {
-                let wall = wall(member.tenant);
-                writes.extend(member.writes.into_iter().map(|written| (wall.clone(), written)));
+                match by_tenant.last_mut() {
+                    Some((tenant, members)) if *tenant == member.tenant => members.push(member.writes),
+                    _ => by_tenant.push((member.tenant, vec![member.writes])),
+                }
                 ready.push((member.attempt.verdict, member.rings));
             }
             // It only read, so there is nothing of it to be undone.
             Err(error) => member.attempt.verdict.tell(Err(error)),
         }
     }
-    let asked: Vec<_> = writes
-        .iter()
-        .map(|(wall, (sql, values))| (wall.as_str(), (sql.as_ref(), values)))
-        .collect();
+    let statements = |(tenant, members): &(TenantId, Vec<Vec<Together>>)| {
+        let statements = postgres_rows::statements(members);
+        statements
+            .into_iter()
+            .map(|written| (*tenant, written))
+            .collect::<Vec<_>>()
+    };
+    let writes: Vec<(TenantId, Written)> = by_tenant.iter().flat_map(statements).collect();
+    let walls = walls(writes.iter().map(|(tenant, _)| *tenant));
+    let statements = writes.iter().map(|(_, (sql, values))| (sql.as_ref(), values));
+    let asked: Vec<_> = walls.iter().map(String::as_str).zip(statements).collect();
     let late = |_| Err(StoreError::unclear("the database does not answer"));
     let committed = tokio::time::timeout(LIMIT, transaction.commit(&asked)).await;
     settle(hooks, ready, &committed.unwrap_or_else(late));
@@ -190,7 +204,7 @@ async fn work(place: usize, member: Member, asks: mpsc::Sender<Ask>, hooks: &Hoo
         Link::Grouped(seat) => seat.writes,
         _ => Vec::new(),
     };
-    writes.extend(last.joined());
+    writes.push(last);
     Worked {
         place,
         tenant: member.tenant,
@@ -204,12 +218,9 @@ async fn work(place: usize, member: Member, asks: mpsc::Sender<Ask>, hooks: &Hoo
 /// nobody is answered any more.
 async fn answer(transaction: &mut Transaction, mut waiting: Vec<Ask>, refused: bool) -> bool {
     waiting.sort_by_key(|ask| ask.place);
-    let walls: Vec<String> = waiting.iter().map(|ask| wall(ask.tenant)).collect();
-    let asked: Vec<_> = waiting
-        .iter()
-        .zip(&walls)
-        .map(|(ask, wall)| (wall.as_str(), (ask.sql.as_str(), &ask.values)))
-        .collect();
+    let walls = walls(waiting.iter().map(|ask| ask.tenant));
+    let statements = waiting.iter().map(|ask| (ask.sql.as_str(), &ask.values));
+    let asked: Vec<_> = walls.iter().map(String::as_str).zip(statements).collect();
     let answers = match refused {
         true => None,
         false => tokio::time::timeout(LIMIT, transaction.run_all(&asked)).await.ok(),
@@ -246,8 +257,14 @@ fn settle(hooks: &Hooks, ready: Vec<Ready>, outcome: &Result<(), StoreError>) {
     }
 }
 
-/// Makes what follows the tenant's. An id prints as its prefix and lower-case
-/// base32: nothing in it can end the literal.
-fn wall(tenant: TenantId) -> String {
-    format!("set local app.tenant='{tenant}';")
+/// What makes each statement of a question its tenant's: nothing behind another one
+/// of the same tenant, for it holds until the next. An id prints as its prefix and
+/// lower-case base32: nothing in it can end the literal.
+fn walls(tenants: impl Iterator<Item = TenantId>) -> Vec<String> {
+    let mut before = None;
+    let wall = |tenant| match before.replace(tenant) {
+        Some(same) if same == tenant => String::new(),
+        _ => format!("set local app.tenant='{tenant}';"),
+    };
+    tenants.map(wall).collect()
 }

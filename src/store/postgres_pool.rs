@@ -113,6 +113,8 @@ impl Pool {
 
     async fn opened(&self) -> Result<Line, StoreError> {
         let mut link = connected(&self.options).await?;
+        // Compiling a plan takes longer than any of ours runs.
+        link.execute("set jit = off").await?;
         if self.takes_role {
             link.execute("set role hermes_app").await?;
         }

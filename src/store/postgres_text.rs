@@ -13,41 +13,97 @@ const PLANS: usize = 512;
 /// Values of one statement, as it is executed with them.
 #[derive(Debug, Default)]
 pub(super) struct Values {
+    /// Constants, one behind the other.
     literals: String,
-    types: String,
-    count: usize,
+    /// Where each of them ends.
+    ends: Vec<usize>,
+    types: Vec<&'static str>,
 }
 
 impl Values {
     pub(super) fn of(args: &[Arg<'_>]) -> Result<Self, StoreError> {
         let mut values = Self::default();
-        values.extend(args)?;
-        Ok(values)
-    }
-
-    pub(super) fn extend(&mut self, args: &[Arg<'_>]) -> Result<(), StoreError> {
         for arg in args {
-            if self.count > 0 {
-                self.literals.push(',');
-                self.types.push(',');
+            let literals = &mut values.literals;
+            match arg {
+                Arg::Text(text) | Arg::OptText(Some(text)) => quote(text, literals)?,
+                Arg::Owned(text) => quote(text, literals)?,
+                Arg::Int(number) | Arg::OptInt(Some(number)) => literals.push_str(&number.to_string()),
+                Arg::OptText(None) | Arg::OptInt(None) => literals.push_str("null"),
             }
-            self.types.push_str(match arg {
+            values.end(match arg {
                 Arg::Text(_) | Arg::OptText(_) | Arg::Owned(_) => "text",
                 Arg::Int(_) | Arg::OptInt(_) => "bigint",
             });
-            match arg {
-                Arg::Text(text) | Arg::OptText(Some(text)) => quote(text, &mut self.literals)?,
-                Arg::Owned(text) => quote(text, &mut self.literals)?,
-                Arg::Int(number) | Arg::OptInt(Some(number)) => self.literals.push_str(&number.to_string()),
-                Arg::OptText(None) | Arg::OptInt(None) => self.literals.push_str("null"),
-            }
-            self.count += 1;
         }
-        Ok(())
+        Ok(values)
+    }
+
+    pub(super) fn append(&mut self, other: &Self) {
+        let before = self.literals.len();
+        self.literals.push_str(&other.literals);
+        self.ends.extend(other.ends.iter().map(|end| before + end));
+        self.types.extend(&other.types);
+    }
+
+    /// Appends what rows of the same types have: the first value, which is the same
+    /// in all of them, and an array for each other place. `None` where that is not so.
+    pub(super) fn append_rows(&mut self, rows: &[&Self]) -> Option<()> {
+        let first = rows.first()?;
+        let of_all = first.literal(0)?;
+        if rows
+            .iter()
+            .any(|row| row.types != first.types || row.literal(0) != Some(of_all))
+        {
+            return None;
+        }
+        for (place, kind) in first.types.iter().enumerate() {
+            if place == 0 {
+                self.literals.push_str(of_all);
+                self.end(kind);
+                continue;
+            }
+            let array = array_of(kind)?;
+            self.literals.push_str("array[");
+            for (number, row) in rows.iter().enumerate() {
+                self.literals.push_str(if number == 0 { "" } else { "," });
+                self.literals.push_str(row.literal(place)?);
+            }
+            self.literals.push_str("]::");
+            self.literals.push_str(array);
+            self.end(array);
+        }
+        Some(())
+    }
+
+    fn end(&mut self, kind: &'static str) {
+        self.ends.push(self.literals.len());
+        self.types.push(kind);
+    }
+
+    fn literal(&self, place: usize) -> Option<&str> {
+        let end = self.ends.get(place)?;
+        let begin = match place.checked_sub(1) {
+            Some(before) => *self.ends.get(before)?,
+            None => 0,
+        };
+        self.literals.get(begin..*end)
     }
 
     pub(super) fn count(&self) -> usize {
-        self.count
+        self.types.len()
+    }
+
+    pub(super) fn types(&self) -> &[&'static str] {
+        &self.types
+    }
+}
+
+fn array_of(kind: &str) -> Option<&'static str> {
+    match kind {
+        "text" => Some("text[]"),
+        "bigint" => Some("bigint[]"),
+        _ => None,
     }
 }
 
@@ -109,8 +165,8 @@ impl Plans {
         self.next += 1;
         let number = self.next;
         question.push_str(&format!("prepare p{number}"));
-        if values.count > 0 {
-            question.push_str(&format!(" ({})", values.types));
+        if values.count() > 0 {
+            question.push_str(&format!(" ({})", values.types.join(",")));
         }
         question.push_str(&format!(" as {sql};"));
         execute(number, values, question);
@@ -132,12 +188,12 @@ impl Plans {
 
 fn execute(number: u64, values: &Values, question: &mut String) {
     question.push_str(&format!("execute p{number}"));
-    if values.count > 0 {
-        question.push('(');
-        question.push_str(&values.literals);
-        question.push(')');
+    question.reserve(values.literals.len() + values.count() + 3);
+    for (place, literal) in (0..values.count()).filter_map(|place| Some((place, values.literal(place)?))) {
+        question.push(if place == 0 { '(' } else { ',' });
+        question.push_str(literal);
     }
-    question.push(';');
+    question.push_str(if values.count() == 0 { ";" } else { ");" });
 }
 
 #[cfg(test)]

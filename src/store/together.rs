@@ -14,15 +14,22 @@ const PARAMETERS: usize = 30_000;
 #[derive(Debug, Default)]
 pub(super) struct Together {
     parts: Vec<Part>,
-    values: Values,
+    /// Parameters of all parts.
+    count: usize,
 }
 
 #[derive(Debug)]
-struct Part {
-    sql: &'static str,
-    table: &'static str,
-    /// Arguments of the parts before it.
-    offset: usize,
+pub(super) struct Part {
+    pub(super) sql: &'static str,
+    pub(super) table: &'static str,
+    pub(super) values: Values,
+}
+
+impl Part {
+    /// What is the same of parts that differ in their values only.
+    pub(super) fn words(&self) -> (&'static str, &[&'static str]) {
+        (self.sql, self.values.types())
+    }
 }
 
 impl Together {
@@ -30,58 +37,78 @@ impl Together {
         self.parts.is_empty()
     }
 
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
     /// Whether a statement may travel with those that wait.
     pub(super) fn takes(&self, sql: &'static str, args: &[Arg<'_>]) -> bool {
         let table = written(sql);
-        self.values.count() + args.len() <= PARAMETERS && self.parts.iter().all(|part| part.table != table)
+        self.count + args.len() <= PARAMETERS && self.parts.iter().all(|part| part.table != table)
     }
 
     pub(super) fn add(&mut self, sql: &'static str, args: &[Arg<'_>]) -> Result<(), StoreError> {
-        let offset = self.values.count();
-        self.values.extend(args)?;
         self.parts.push(Part {
             sql,
             table: written(sql),
-            offset,
+            values: Values::of(args)?,
         });
+        self.count += args.len();
         Ok(())
     }
 
     /// All of them as one statement, if there are any.
-    pub(super) fn joined(self) -> Option<(Cow<'static, str>, Values)> {
-        let sql = match self.parts.as_slice() {
-            [] => return None,
-            [only] => Cow::Borrowed(only.sql),
-            parts => Cow::Owned(joined(parts)),
-        };
-        Some((sql, self.values))
+    pub(super) fn joined(&self) -> Option<(Cow<'static, str>, Values)> {
+        joined(&self.parts.iter().collect::<Vec<_>>())
     }
 }
 
-/// One statement of several: the last one is its body.
-fn joined(parts: &[Part]) -> String {
-    let mut sql = String::with_capacity(parts.iter().map(|part| part.sql.len() + 16).sum());
-    for (place, part) in parts.iter().enumerate() {
-        let last = place + 1 == parts.len();
-        if !last {
-            let before = if place == 0 { "with " } else { ", " };
-            sql.push_str(&format!("{before}p{place} as ("));
-        }
-        renumbered(part.sql, part.offset, &mut sql);
-        sql.push_str(if last { "" } else { ")" });
+/// Parts as one statement, if there are any.
+pub(super) fn joined(parts: &[&Part]) -> Option<(Cow<'static, str>, Values)> {
+    let mut values = Values::default();
+    if let [only] = parts {
+        values.append(&only.values);
+        return Some((Cow::Borrowed(only.sql), values));
     }
-    sql
+    let mut texts = Vec::with_capacity(parts.len());
+    for part in parts {
+        let mut text = String::with_capacity(part.sql.len() + 64);
+        renumbered(part.sql, values.count(), &mut text);
+        texts.push(text);
+        values.append(&part.values);
+    }
+    with(&texts).map(|sql| (Cow::Owned(sql), values))
+}
+
+/// One statement of several, if there are any: the last one is its body.
+pub(super) fn with(texts: &[String]) -> Option<String> {
+    let (body, before) = texts.split_last()?;
+    let mut sql = String::with_capacity(texts.iter().map(|text| text.len() + 16).sum());
+    for (place, text) in before.iter().enumerate() {
+        let opening = if place == 0 { "with " } else { ", " };
+        sql.push_str(&format!("{opening}p{place} as ({text})"));
+    }
+    sql.push_str(body);
+    Some(sql)
 }
 
 /// A part's text, its parameters counted on from those of the parts before it.
 pub(super) fn renumbered(part: &str, offset: usize, sql: &mut String) {
-    let mut pieces = part.split('$');
+    parameters_written(part, |number| format!("${}", number + offset), sql);
+}
+
+/// A text with something else for each of its parameters.
+pub(super) fn parameters_written(text: &str, written: impl Fn(usize) -> String, sql: &mut String) {
+    let mut pieces = text.split('$');
     sql.push_str(pieces.next().unwrap_or_default());
     for piece in pieces {
         let digits = piece.bytes().take_while(u8::is_ascii_digit).count();
         let (number, rest) = piece.split_at(digits);
         match number.parse::<usize>() {
-            Ok(number) => sql.push_str(&format!("${}{rest}", number + offset)),
+            Ok(number) => {
+                sql.push_str(&written(number));
+                sql.push_str(rest);
+            }
             // No parameter: it stands as it was.
             Err(_) => sql.push_str(&format!("${piece}")),
         }
@@ -89,7 +116,7 @@ pub(super) fn renumbered(part: &str, offset: usize, sql: &mut String) {
 }
 
 /// The table that a statement writes: the word behind its verb.
-fn written(sql: &'static str) -> &'static str {
+pub(super) fn written(sql: &str) -> &str {
     let mut words = sql.split_ascii_whitespace();
     let verb = words.next();
     let table = match verb {
@@ -131,7 +158,7 @@ mod tests {
             &["5".into()]
         ));
         assert_eq!(
-            joined(&together.parts),
+            together.joined().unwrap().0,
             "with p0 as (insert into a (x, y) values ($1, $2)), p1 as (\n  update b set x = $4 where y = $3)\
              delete from c where x = $5 and y = '$' and z = $5"
         );

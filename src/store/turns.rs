@@ -70,13 +70,15 @@ impl Rows<'_> {
         self.conn.later(SQL, &args).await
     }
 
-    /// Writes back a turn's changeable columns; call under the session's lock.
+    /// Writes back a turn's changeable columns; call under the session's lock. It names
+    /// the session, for while there are few turns Postgres may take the index of their
+    /// sessions instead of that of their ids, and keep to it.
     pub(super) async fn write_turn(&mut self, turn: &TurnRecord) -> Result<(), StoreError> {
         const SQL: &str = "
             update turn set status = $3, stop_reason = $4, owner = $5, epoch = $6, step = $7, cancel_reason = $8,
                 progress = $9, usage = $10, error = $11, active_ms = $12, active_since = $13, started_at = $14,
                 finished_at = $15, last_seq = $16, steers = $17
-            where tenant_id = $1 and turn_id = $2";
+            where tenant_id = $1 and session_id = $18 and turn_id = $2";
         let args = [
             self.tenant.into(),
             turn.turn_id.into(),
@@ -95,6 +97,7 @@ impl Rows<'_> {
             turn.finished_at.into(),
             turn.last_seq.into(),
             Arg::json(&turn.steers)?,
+            turn.session_id.into(),
         ];
         self.conn.later(SQL, &args).await
     }
@@ -104,12 +107,13 @@ impl Rows<'_> {
     pub(super) async fn edit_turn(&mut self, turn: &TurnRecord) -> Result<(), StoreError> {
         const SQL: &str = "
             update turn set input = $3, options = $4
-            where tenant_id = $1 and turn_id = $2 and status = 'queued'";
+            where tenant_id = $1 and session_id = $5 and turn_id = $2 and status = 'queued'";
         let args = [
             self.tenant.into(),
             turn.turn_id.into(),
             Arg::json(&turn.input)?,
             Arg::json(&turn.options)?,
+            turn.session_id.into(),
         ];
         self.conn.later(SQL, &args).await
     }

@@ -8,7 +8,7 @@
 
 use super::scope::Rows;
 use super::transcript::wire_name;
-use super::{Arg, Row, StoreError};
+use super::{Arg, Kind, Row, StoreError};
 use crate::base::Timestamp;
 use crate::model::budget::{BudgetGrant, BudgetScope, BudgetUnit, Spender};
 use crate::model::id::SessionId;
@@ -95,10 +95,19 @@ impl Rows<'_> {
     }
 
     async fn raise_sums(&mut self, call: &UsageRecord) -> Result<(), StoreError> {
-        // In the order of the names, as every transaction does.
-        const SQL: &str = "
+        const SQLITE: &str = "
             insert into usage_sum (tenant_id, subject, part, tokens, cost_nanos, granted_tokens, granted_cost_nanos)
             values ($1, $2, $5, $6, $7, 0, 0), ($1, $3, $5, $6, $7, 0, 0), ($1, $4, $5, $6, $7, 0, 0)
+            on conflict (tenant_id, subject, part) do update
+            set tokens = usage_sum.tokens + excluded.tokens,
+                cost_nanos = usage_sum.cost_nanos + excluded.cost_nanos";
+        // In the order of parts and names, as in every transaction. It sums up what
+        // the members of a group raise: no row is raised twice by a statement.
+        const POSTGRES: &str = "
+            insert into usage_sum (tenant_id, subject, part, tokens, cost_nanos, granted_tokens, granted_cost_nanos)
+            select $1, s.subject, $5, sum($6), sum($7), 0, 0
+            from (values ($2), ($3), ($4)) as s(subject)
+            group by 2, 3 order by 3, 2
             on conflict (tenant_id, subject, part) do update
             set tokens = usage_sum.tokens + excluded.tokens,
                 cost_nanos = usage_sum.cost_nanos + excluded.cost_nanos";
@@ -118,7 +127,11 @@ impl Rows<'_> {
             figure(call.spent.total_tokens()),
             figure(call.spent.cost_nanos),
         ];
-        self.conn.later(SQL, &args).await
+        let sql = match self.conn.dialect() {
+            Kind::Sqlite => SQLITE,
+            Kind::Postgres => POSTGRES,
+        };
+        self.conn.later(sql, &args).await
     }
 
     /// Allows more under some subjects.

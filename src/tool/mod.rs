@@ -244,6 +244,8 @@ pub struct Call {
     /// For a tool that calls others; a call from inside one has none.
     pub nest: Option<nested::Nest>,
     pub cancel: CancellationToken,
+    /// Where it stands among the commands of its answer.
+    pub row: crate::environment::Row,
     /// How long a command may take, whatever the arguments say; of the script of a
     /// job.
     pub time: Option<std::time::Duration>,

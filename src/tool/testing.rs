@@ -89,6 +89,7 @@ impl Bench {
             allowance: None,
             nest: None,
             cancel: CancellationToken::new(),
+            row: crate::environment::Row::default(),
             time: None,
             clock: self.clock.clone(),
             host: Arc::clone(&self.host),

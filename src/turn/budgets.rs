@@ -27,20 +27,6 @@ pub(super) async fn load(
     Box::pin(read(rows, &rules.budgets.ceilings, whose, at, unwritten)).await
 }
 
-/// Whose budgets bound delegated work: the root's session and turn, which what it
-/// takes counts for.
-pub(super) async fn root(
-    rows: &mut Rows<'_>,
-    session: &SessionRecord,
-) -> Result<Option<(SessionRecord, TurnRecord)>, StoreError> {
-    let Some(root) = session.lineage.as_ref().and_then(|lineage| lineage.root()) else {
-        return Ok(None);
-    };
-    let record = rows.session_record_even_deleted(root.session_id).await?;
-    let turn = rows.turn(root.session_id, root.turn_id).await?;
-    Ok(record.zip(turn))
-}
-
 async fn read(
     rows: &mut Rows<'_>,
     ceilings: &[Ceiling],

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::change::Change;
 use super::engine::Engine;
+use super::followed::is_followed;
 use super::nested::Programs;
 use super::owner::{Gone, Owned, cancel_outcome};
 use super::run::{KILL_PATIENCE, TOGETHER, ending, timed_out};
@@ -22,6 +23,7 @@ use super::watch::{Signal, Watch};
 use super::world::standing;
 use super::{consult, hooked};
 use crate::base::Timestamp;
+use crate::environment::Row;
 use crate::model::approval::Approval;
 use crate::model::call::CallStatus;
 use crate::model::id::CallId;
@@ -49,6 +51,8 @@ struct InFlight {
     /// and would run again.
     joined: Results,
     cancel: CancellationToken,
+    /// The shell that waits for its next command, which goes with this.
+    row: Row,
     /// When calls that run together must be done, while there are any.
     deadline: Option<Timestamp>,
 }
@@ -208,6 +212,10 @@ impl InFlight {
                 allowance: allowance(&owned.state.approvals, id),
                 nest: (!is_nested).then(|| programs.nest(scene.tools.offered())),
                 cancel: programs.cancel_of(id).unwrap_or_else(|| self.cancel.child_token()),
+                row: match is_nested {
+                    true => Row::default(),
+                    false => self.row.then(is_followed(&owned.state.calls, record)),
+                },
                 clock: engine.clock().clone(),
                 host: engine.host().clone(),
             };

@@ -130,8 +130,7 @@ pub(super) async fn carry_out_callless(
     pen: Option<&Pen>,
     change: impl FnOnce(&mut Step<'_>) + Send,
 ) -> Result<Carried, StoreError> {
-    let mut scene = engine.scene(&state.session, &state.turn);
-    let state = with_budgets(rows, engine, &mut scene, state).await?;
+    let (scene, state) = bounded(rows, engine, state).await?;
     let state = with_memories(rows, &scene, state).await?;
     let decided = by_world(&engine.world(&scene, &[], &[]), state, change);
     // Boxed: many futures hold this one.
@@ -207,8 +206,7 @@ async fn by_grants(
         LongWork::None,
         "calls are judged where the transaction may begin anew"
     );
-    let mut scene = engine.scene(&state.session, &state.turn);
-    let state = with_budgets(rows, engine, &mut scene, state).await?;
+    let (scene, state) = bounded(rows, engine, state).await?;
     let user = state.session.user_id.clone();
     let (home, named) = (state.session.home(), policies::named(&state.session));
     let now = engine.clock().now();
@@ -259,27 +257,17 @@ pub(super) fn left_unread(engine: &Engine, unread: Option<Unread>) -> Result<(),
     Err(StoreError::Aside(Aside::new(move || host.read(&noted))))
 }
 
-/// Delegated work is held to what its root's session and turn say now, not to what
-/// they said when it began.
-async fn with_budgets(
-    rows: &mut Rows<'_>,
-    engine: &Engine,
-    scene: &mut Scene,
-    state: State,
-) -> Result<State, StoreError> {
-    let root = budgets::root(rows, &state.session).await?;
+/// Where a change is decided, and the state with what bounds it.
+async fn bounded(rows: &mut Rows<'_>, engine: &Engine, mut state: State) -> Result<(Scene, State), StoreError> {
+    let root = kin::held(rows, engine, &mut state.session).await?;
+    let scene = engine.scene(&state.session, &state.turn);
     let subject = match &root {
-        Some((session, turn)) => {
-            scene.rules.budgets = engine.budgets(session, turn);
-            (session, turn)
-        }
+        Some((session, turn)) => (session, turn),
         None => (&state.session, &state.turn),
     };
     let budgets = budgets::load(rows, &scene.rules, subject, engine.clock().now(), &[]);
-    Ok(State {
-        budgets: budgets.await?,
-        ..state
-    })
+    state.budgets = budgets.await?;
+    Ok((scene, state))
 }
 
 /// What a first turn's prompt begins with: nothing that comes later changes it.

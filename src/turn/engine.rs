@@ -429,6 +429,10 @@ impl Engine {
         };
         let limits = &turn.options.limits;
         let limit = limits.max_steps.unwrap_or(u32::MAX);
+        let mut budgets = settings.budgets.clone();
+        budgets.narrow(BudgetScope::Turn, limits.max_tokens, limits.max_cost_nanos);
+        let own = session.budget;
+        budgets.narrow(BudgetScope::Session, own.max_tokens, own.max_cost_nanos);
         Rules {
             max_steps: settings.max_steps.min(limit),
             mode: policy.mode.unwrap_or(settings.mode),
@@ -444,20 +448,11 @@ impl Engine {
             recovery: policy.recovery.unwrap_or(settings.recovery),
             allow_permanent: settings.allow_permanent,
             allowlist: settings.allowlist.clone(),
-            budgets: self.budgets(session, turn),
+            budgets,
             delegation: settings.delegation.clone(),
             guardrail: settings.guardrail,
             memory: settings.memory,
         }
-    }
-
-    /// The server's budgets, narrowed by the session's and the turn's.
-    pub(super) fn budgets(&self, session: &SessionRecord, turn: &TurnRecord) -> Budgets {
-        let (whole, own) = (&turn.options.limits, session.budget);
-        let mut budgets = self.0.parts.settings.budgets.clone();
-        budgets.narrow(BudgetScope::Turn, whole.max_tokens, whole.max_cost_nanos);
-        budgets.narrow(BudgetScope::Session, own.max_tokens, own.max_cost_nanos);
-        budgets
     }
 
     pub(super) fn world<'a>(

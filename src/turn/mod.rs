@@ -14,6 +14,7 @@ mod consult;
 mod context;
 pub mod delegation;
 pub mod engine;
+mod followed;
 mod hooked;
 mod kin;
 mod model_call;

@@ -2,6 +2,7 @@
 //! streamed, what is stored, what is committed how often.
 
 mod moved;
+mod row;
 
 use std::sync::Arc;
 use std::sync::Mutex;

@@ -3,6 +3,7 @@
 
 mod lifetimes;
 mod output;
+mod row;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

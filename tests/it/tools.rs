@@ -112,6 +112,7 @@ impl Bench {
             allowance: None,
             nest: None,
             cancel: CancellationToken::new(),
+            row: hermes_server::environment::Row::default(),
             time: None,
             clock: self.clock.clone(),
             host: Arc::clone(&self.host),

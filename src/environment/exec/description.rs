@@ -9,6 +9,7 @@
 use std::io::{self, Read};
 use std::path::PathBuf;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::environment::command::Mechanism;
@@ -33,10 +34,23 @@ pub(in crate::environment) struct Description {
     /// The whole environment of the command.
     pub(in crate::environment) environment: Vec<(String, String)>,
     pub(in crate::environment) confinement: Confinement,
+    /// The script is not known yet: the shell is started and waits for [`Go`].
+    pub(in crate::environment) held: bool,
+}
+
+/// The longest script that a waiting shell is handed, in bytes: it reads a pipe byte
+/// by byte, and so much is written whole or not at all (`PIPE_BUF`).
+pub(in crate::environment) const LONGEST_GO: usize = 4096;
+
+/// What a shell that was started ahead waits for.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::environment) struct Go {
+    pub(in crate::environment) script: String,
+    pub(in crate::environment) timeout_ms: u64,
 }
 
 /// The walls around a command.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::environment) struct Confinement {
     pub(in crate::environment) mechanism: Mechanism,
     pub(in crate::environment) network: bool,
@@ -66,11 +80,14 @@ pub(in crate::environment) enum Report {
     },
     /// Nothing ran.
     Failed { reason: String },
+    /// Nothing ran: what the shell was started in ahead is not there any more, or
+    /// is something else.
+    Spoiled,
 }
 
-/// The frame of one command, as the server sends it.
-pub(in crate::environment) fn frame(description: &Description, stdin: Option<&[u8]>) -> io::Result<Vec<u8>> {
-    let json = serde_json::to_vec(description)?;
+/// The frame of one order, as the server sends it.
+pub(in crate::environment) fn frame(order: &impl Serialize, stdin: Option<&[u8]>) -> io::Result<Vec<u8>> {
+    let json = serde_json::to_vec(order)?;
     let length = u32::try_from(json.len()).map_err(io::Error::other)?;
     let mut frame = Vec::with_capacity(4 + json.len() + stdin.map_or(0, <[u8]>::len));
     frame.extend_from_slice(&length.to_le_bytes());
@@ -79,8 +96,8 @@ pub(in crate::environment) fn frame(description: &Description, stdin: Option<&[u
     Ok(frame)
 }
 
-/// Reads one frame, as the process receives it.
-pub(super) fn receive(source: &mut impl Read) -> io::Result<(Description, Option<Vec<u8>>)> {
+/// Reads one order without input.
+pub(super) fn order<T: DeserializeOwned>(source: &mut impl Read) -> io::Result<T> {
     let mut length = [0; 4];
     source.read_exact(&mut length)?;
     let length = u32::from_le_bytes(length);
@@ -92,7 +109,12 @@ pub(super) fn receive(source: &mut impl Read) -> io::Result<(Description, Option
     }
     let mut json = Vec::new();
     source.take(u64::from(length)).read_to_end(&mut json)?;
-    let description: Description = serde_json::from_slice(&json)?;
+    Ok(serde_json::from_slice(&json)?)
+}
+
+/// Reads the frame of a command, as the process receives it.
+pub(super) fn receive(source: &mut impl Read) -> io::Result<(Description, Option<Vec<u8>>)> {
+    let description: Description = order(source)?;
     let Some(bytes) = description.stdin_bytes else {
         return Ok((description, None));
     };
@@ -129,6 +151,7 @@ mod tests {
                 identity: None,
                 limits: Limits::default(),
             },
+            held: false,
         }
     }
 

@@ -12,6 +12,7 @@
 
 mod confine;
 pub(super) mod description;
+mod held;
 mod shell;
 mod syscalls;
 mod tree;
@@ -104,12 +105,20 @@ fn supervise(server: &mut UnixStream) -> Result<(), String> {
     if description.terminal {
         ioctl_tiocsctty(io::stdout()).map_err(text)?;
     }
-    let (started, isolation) = first_to_go(|| start(&description, stdin.as_deref()))?;
+    let ground = description.held.then(|| held::Ground::of(&description));
+    let (mut started, isolation) = first_to_go(|| start(&description, stdin.as_deref()))?;
     drop(stdin);
     if description.terminal {
         hand_over(started.pid);
     }
     let_outputs_go();
+    let mut timeout = Duration::from_millis(description.timeout_ms);
+    if let Some(ground) = ground {
+        match held::until_go(server, &description, &mut started, &ground) {
+            Some(limit) => timeout = limit,
+            None => return Ok(()),
+        }
+    }
     let (sender, happenings) = tree::channel();
     tree::reap(started.pid, sender.clone());
     watch(orders, sender);
@@ -118,12 +127,7 @@ fn supervise(server: &mut UnixStream) -> Result<(), String> {
     // When the server is gone this fails; the watcher sees it too and stops all.
     drop(tell(server, &Report::Started { group, isolation }));
     let grace = Duration::from_millis(description.grace_ms);
-    let report = accompany(
-        &started,
-        &happenings,
-        Duration::from_millis(description.timeout_ms),
-        grace,
-    );
+    let report = accompany(&started, &happenings, timeout, grace);
     drop(tell(server, &report));
     Ok(())
 }

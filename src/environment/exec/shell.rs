@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Pid;
 
 use super::description::Description;
@@ -32,6 +33,8 @@ const OTHER_DESCRIPTORS: i32 = 8;
 pub(super) struct Started {
     pub(super) pid: Pid,
     place: File,
+    /// Where the script goes of a shell that waits for it.
+    script: Option<File>,
 }
 
 impl Started {
@@ -44,6 +47,13 @@ impl Started {
         let path = Path::new(std::str::from_utf8(text.strip_suffix(b"\n")?).ok()?);
         path.is_absolute().then(|| path.to_path_buf())
     }
+
+    /// Lets a shell that waits run this, of at most [`super::description::LONGEST_GO`]
+    /// bytes.
+    pub(super) fn let_go(&mut self, script: &str) -> io::Result<()> {
+        let mut pipe = self.script.take().ok_or(io::ErrorKind::InvalidInput)?;
+        pipe.write_all(script.as_bytes())
+    }
 }
 
 /// Starts the shell from the calling thread, whose walls it inherits.
@@ -52,7 +62,11 @@ pub(super) fn start(description: &Description, stdin: Option<&[u8]>) -> io::Resu
     let shell = *shell.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "this machine has no shell"))?;
     let is_bash = shell.ends_with("bash");
     let first = if is_bash { BASH_DESCRIPTORS } else { OTHER_DESCRIPTORS };
-    let script = inherited(&memory("script", description.script.as_bytes())?, first)?;
+    if description.held && !is_bash {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    let (source, later) = source(description)?;
+    let script = inherited(&source, first)?;
     let place = place()?;
     let told = inherited(&place, first)?;
     let input = match stdin {
@@ -74,14 +88,25 @@ pub(super) fn start(description: &Description, stdin: Option<&[u8]>) -> io::Resu
     Ok(Started {
         pid: pid.ok_or(io::ErrorKind::InvalidData)?,
         place,
+        script: later,
     })
+}
+
+/// What the script is read from and, if it comes later, where it goes then.
+fn source(description: &Description) -> io::Result<(File, Option<File>)> {
+    if !description.held {
+        return Ok((memory("script", description.script.as_bytes())?, None));
+    }
+    let (source, later) = pipe_with(PipeFlags::CLOEXEC)?;
+    Ok((source.into(), Some(later.into())))
 }
 
 /// Reads the script, has the shell tell its directory when it exits however it
 /// does, and runs the script as if it stood here alone.
 fn wrapper(is_bash: bool, script: i32, place: i32) -> String {
     let read = if is_bash {
-        format!("IFS= read -r -d '' __script <&{script}")
+        // The clock of one that waited begins here.
+        format!("IFS= read -r -d '' __script <&{script}; SECONDS=0")
     } else {
         format!("__script=$(cat <&{script})")
     };
@@ -90,7 +115,7 @@ fn wrapper(is_bash: bool, script: i32, place: i32) -> String {
 
 /// The wanted directory, or the nearest above it that exists; the workspace
 /// when there is none.
-fn nearest(description: &Description) -> PathBuf {
+pub(super) fn nearest(description: &Description) -> PathBuf {
     let wanted = &description.cwd;
     let there = wanted
         .ancestors()

@@ -64,7 +64,10 @@ impl<'a> Assembly<'a> {
         if let (None, Value::String(id)) = (&self.response_id, chunk.id) {
             self.response_id = Some(without_nul(id)).filter(|id| !id.is_empty());
         }
-        self.usage = usage(&chunk.usage).or(self.usage);
+        // Most chunks have none, and each path that is looked up is taken to pieces.
+        if chunk.usage.is_object() {
+            self.usage = usage(&chunk.usage).or(self.usage);
+        }
         // Only one answer is asked for.
         if let Some(choice) = chunk.choices.into_iter().next() {
             self.choice(choice)?;

@@ -7,7 +7,7 @@ use crate::model::audit::export::Verifier;
 use crate::model::audit::{Actor, AuditAction, Audited};
 use crate::model::id::ProcessId;
 use crate::store::AuditExport;
-use crate::store::chain_across_tenants::Progress;
+use crate::store::chain_across_tenants::{Progress, batch};
 
 async fn audited(store: &Store, tenant: &str, count: usize) {
     let scope = store.scope(tenant_id(tenant)).acting(Actor {
@@ -67,6 +67,64 @@ async fn no_entry_can_be_changed_or_deleted() {
             assert_eq!(before.1 + before.2 as u64, 2);
             store.chain_audit_across_tenants(process(1)).await.unwrap();
         }
+    })
+    .await;
+}
+
+/// A column that a later version adds is looked after as well.
+#[tokio::test]
+async fn of_an_entry_nothing_changes_but_its_place() {
+    on_postgres(async |bench| {
+        let store = &bench.store;
+        audited(store, "ours", 1).await;
+        let read = store.read(Wall::Across, |conn| {
+            Box::pin(async move {
+                let sql = "select column_name from information_schema.columns where table_name = 'audit_entry'
+                    and column_name not in ('chain_seq', 'prev_hash', 'hash')";
+                conn.rows(sql, &[])
+                    .await?
+                    .iter()
+                    .map(|row| row.text("column_name"))
+                    .collect()
+            })
+        });
+        let columns: Vec<String> = read.await.unwrap();
+        assert!(columns.len() > 15, "{columns:?}");
+        for column in columns {
+            let sql = format!("update audit_entry set chain_seq = 1, hash = '', prev_hash = '', {column} = {column}");
+            let sql: &'static str = Box::leak(sql.into_boxed_str());
+            let changed = store.write(Wall::Across, "test", move |conn| {
+                Box::pin(async move { conn.execute(sql, &[]).await })
+            });
+            let refusal = changed.await.unwrap_err().to_string();
+            assert!(refusal.contains("audit entries are never changed"), "{sql}: {refusal}");
+        }
+    })
+    .await;
+}
+
+/// Even with plans that were made when the table was empty, as in a new database.
+#[tokio::test]
+async fn chaining_does_not_go_through_what_is_chained() {
+    on_postgres(async |bench| {
+        let store = &bench.store;
+        audited(store, "ours", 1).await;
+        let passed = store.write(Wall::Across, "test", |conn| {
+            Box::pin(async move {
+                while batch(conn).await? {}
+                let scope = Actor::system();
+                for _ in 0..5 {
+                    let entries = vec![Audited::new(AuditAction::SessionCreated, "ada"); 300];
+                    let by = (&scope, &crate::base::Clock::system());
+                    crate::store::audit::insert(conn, tenant_id("ours"), by, &entries, Timestamp(7)).await?;
+                    while batch(conn).await? {}
+                }
+                let sql = "select seq_tup_read from pg_stat_xact_user_tables where relname = 'audit_entry'";
+                conn.row(sql, &[]).await?.ok_or(StoreError::Lost)?.int("seq_tup_read")
+            })
+        });
+        assert_eq!(passed.await.unwrap(), 0);
+        assert_eq!(export(store, "ours").await.1, 1501);
     })
     .await;
 }

@@ -10,23 +10,23 @@ use super::*;
 
 use crate::store::{Rows, Scope, usage};
 
-type Work<T> = Box<dyn for<'c> FnOnce(Rows<'c>) -> BoxFuture<'c, Result<T, StoreError>> + Send>;
+pub(super) type Work<T> = Box<dyn for<'c> FnOnce(Rows<'c>) -> BoxFuture<'c, Result<T, StoreError>> + Send>;
 
 /// The sessions of these tests, by number: all of one lane.
-fn session(number: usize) -> SessionId {
+pub(super) fn session(number: usize) -> SessionId {
     let mut all = (0..).map(SessionId::from_bits);
     let own = all.by_ref().filter(|session| usage::part(*session).is_multiple_of(2));
     own.take(number + 1).last().unwrap()
 }
 
 /// A write that holds the lane until it is let go.
-struct Held {
+pub(super) struct Held {
     go: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
 impl Held {
-    async fn new(scope: &Scope) -> Self {
+    pub(super) async fn new(scope: &Scope) -> Self {
         let (begun, running) = oneshot::channel();
         let (go, gate) = oneshot::channel();
         let channels = std::sync::Mutex::new(Some((begun, gate)));
@@ -47,14 +47,14 @@ impl Held {
         Self { go, task }
     }
 
-    async fn let_go(self) {
+    pub(super) async fn let_go(self) {
         self.go.send(()).unwrap();
         self.task.await.unwrap();
     }
 }
 
 /// A tenant with these sessions.
-async fn sessions(store: &Store, tenant: &'static str, numbers: std::ops::RangeInclusive<usize>) -> Scope {
+pub(super) async fn sessions(store: &Store, tenant: &'static str, numbers: std::ops::RangeInclusive<usize>) -> Scope {
     write(store, tenant).await.unwrap();
     let scope = store.scope(tenant_id(tenant));
     let made = scope.write("test", move |mut rows| {
@@ -72,7 +72,7 @@ async fn sessions(store: &Store, tenant: &'static str, numbers: std::ops::RangeI
     scope
 }
 
-const COUNT_ON: &str = "update session set head_seq = $3 where tenant_id = $1 and session_id = $2";
+pub(super) const COUNT_ON: &str = "update session set head_seq = $3 where tenant_id = $1 and session_id = $2";
 
 /// Reads a session's number under its lock and writes the next one.
 fn counting_on(number: usize) -> Work<i64> {

@@ -322,7 +322,7 @@ async fn stream(
     };
     let environment = call.host.environment();
     let finished = environment
-        .execute(workspace, command, output, call.cancel.clone())
+        .execute_in_row(workspace, command, &call.row, output, call.cancel.clone())
         .await;
     take(OutputStream::Stdout, stdout.finish());
     take(OutputStream::Stderr, stderr.finish());

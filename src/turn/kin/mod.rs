@@ -7,7 +7,10 @@
 mod above;
 mod below;
 mod report;
+mod root;
 mod spawn;
+
+pub(in crate::turn) use root::held;
 
 use super::engine::Engine;
 use super::state::State;

@@ -1,12 +1,13 @@
 //! A child: a session of its own in the parent's workspace, with one turn that
 //! begins in the transaction in which the parent's call is handed over.
 
+use super::root::approvals;
 use crate::base::text::first_chars;
 use crate::model::audit::{AuditAction, Audited};
 use crate::model::lineage::NewChild;
 use crate::model::message::Part;
 use crate::model::record::{SessionRecord, TurnRecord};
-use crate::model::session::{ApprovalMode, ApprovalPolicy, Metadata, SessionStatus};
+use crate::model::session::{Metadata, SessionStatus};
 use crate::model::turn::{TurnLimits, TurnOptions, Usage};
 use crate::store::sessions::NewSession;
 use crate::store::{Rows, StoreError};
@@ -68,13 +69,7 @@ fn session(engine: &Engine, parent: &State, child: &NewChild) -> SessionRecord {
         next_position: 0,
         active_turn_id: None,
         usage: Usage::default(),
-        approvals: ApprovalPolicy {
-            mode: settings
-                .auto_approve
-                .then_some(ApprovalMode::Off)
-                .or(session.approvals.mode),
-            ..session.approvals.clone()
-        },
+        approvals: approvals(settings, &session.approvals),
         todo: "[]".to_owned(),
         seen_files: String::new(),
         memory_block: None,

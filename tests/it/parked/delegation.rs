@@ -303,3 +303,37 @@ fn a_budget_that_is_set_while_children_work_holds_them_too() {
         web.stop().await;
     });
 }
+
+#[test]
+fn a_policy_that_is_set_while_children_work_holds_them_too() {
+    on_both(async |mut place| {
+        let web = place.serve().await;
+        let owner = web.owner().await;
+        let put = owner.request(reqwest::Method::PUT, "/v1/policies/strict");
+        assert_eq!(
+            put.json(&json!({"deny": ["*forbidden*"]}))
+                .send()
+                .await
+                .unwrap()
+                .status(),
+            200
+        );
+        let mut talk = talk(&web, &owner).await;
+        let goal = format!(
+            "{}\n/then\n/tool terminal {{\"command\":\"echo forbidden > b\"}}\n/then\n/say x",
+            guarded("a")
+        );
+        talk.say(&delegate(&[goal])).await;
+        let asked = talk.events.until("approval.requested").await.data["data"]["approval"].clone();
+        let strict = json!({"approvals": {"policy": "strict"}});
+        owner.patch(&talk.path(""), &strict).await.expect(200);
+        owner
+            .post(&decision_of(&asked), &json!({"choice": "once"}))
+            .await
+            .expect(200);
+        talk.events.until("turn.completed").await;
+        let workspace = web.server.workspace(talk.session.parse().unwrap());
+        assert_eq!((lines(&workspace.join("a")), lines(&workspace.join("b"))), (1, 0));
+        web.stop().await;
+    });
+}

@@ -1,0 +1,3 @@
+-- The triggers of this database tell by columns already whether an entry stays what
+-- it is.
+select 1;
