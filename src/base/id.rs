@@ -15,6 +15,21 @@ use super::Clock;
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// 128 bits in groups of five.
 const DIGITS: usize = 26;
+/// No byte stands for so much.
+const NONE: u8 = u8::MAX;
+/// What each byte stands for.
+const VALUES: [u8; 256] = values();
+
+#[allow(clippy::indexing_slicing, reason = "a byte among 256, and a place in the alphabet")]
+const fn values() -> [u8; 256] {
+    let mut values = [NONE; 256];
+    let mut place = 0;
+    while place < ALPHABET.len() {
+        values[ALPHABET[place] as usize] = place as u8;
+        place += 1;
+    }
+    values
+}
 
 /// What an id names: the text before the underscore.
 pub trait Kind: 'static {
@@ -64,8 +79,11 @@ impl<K: Kind> FromStr for Id<K> {
         }
         let mut bits = 0u128;
         for digit in digits.bytes() {
-            let value = ALPHABET.iter().position(|known| *known == digit).ok_or(wrong.clone())?;
-            bits = (bits << 5) | value as u128;
+            let value = VALUES.get(usize::from(digit)).copied().unwrap_or(NONE);
+            if value == NONE {
+                return Err(wrong);
+            }
+            bits = (bits << 5) | u128::from(value);
         }
         Ok(Self::from_bits(bits))
     }

@@ -45,7 +45,7 @@ pub(super) async fn run(engine: Engine, lease: Duration, stop: CancellationToken
                 None => std::future::pending().await,
             }
         };
-        // Jobs are looked at between the parts of what is to be delivered.
+        // Jobs are looked at between the parts of what is to be delivered, too.
         let pause = match (more, due.is_empty()) {
             (true, _) => Duration::ZERO,
             (false, true) => lease,

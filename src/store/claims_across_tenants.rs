@@ -127,24 +127,23 @@ impl Store {
         due.collect()
     }
 
-    /// Runs of jobs that are over and whose answers can be delivered, oldest first.
-    pub async fn undelivered_across_tenants(&self, limit: u32) -> Result<Vec<(TenantId, JobRunId)>, StoreError> {
+    /// Answers of runs that are over and not delivered: first those that can be
+    /// delivered, oldest first, then those whose session is busy.
+    pub async fn undelivered_across_tenants(&self, limit: u32) -> Result<Vec<WaitingAnswer>, StoreError> {
         let rows = self
             .read(Wall::Across, move |conn| {
                 let sql = undelivered(conn.dialect());
                 Box::pin(async move { conn.rows(sql, &[limit.into()]).await })
             })
             .await?;
-        rows.iter()
-            .map(|row| Ok((row.id("tenant_id")?, row.id("run_id")?)))
-            .collect()
-    }
-
-    /// Whether any answer of a run is still to be delivered.
-    pub async fn has_undelivered_across_tenants(&self) -> Result<bool, StoreError> {
-        const SQL: &str = "select run_id from job_run where delivery = 'pending' limit 1";
-        let row = self.read(Wall::Across, |conn| Box::pin(async move { conn.row(SQL, &[]).await }));
-        Ok(row.await?.is_some())
+        let answers = rows.iter().map(|row| {
+            Ok(WaitingAnswer {
+                tenant_id: row.id("tenant_id")?,
+                run_id: row.id("run_id")?,
+                waits_for: row.opt_id("waits_for")?,
+            })
+        });
+        answers.collect()
     }
 
     /// Forgets the keys of requests that are older than a day.
@@ -255,25 +254,35 @@ fn session_named(row: &Row) -> Result<Removable, StoreError> {
     })
 }
 
-/// Runs of jobs that are over and not delivered, oldest first, of sessions that
-/// can be told now: who waits for a busy one stands in nobody's way.
+/// The answer of a run that is to be told to a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitingAnswer {
+    pub tenant_id: TenantId,
+    pub run_id: JobRunId,
+    /// The session, where it is busy.
+    pub waits_for: Option<SessionId>,
+}
+
+/// Who waits for a busy session comes last, and so stands in nobody's way.
 const fn undelivered(kind: Kind) -> &'static str {
     match kind {
         Kind::Sqlite => {
-            "select r.tenant_id, r.run_id from job_run r \
+            "select r.tenant_id, r.run_id, case when s.active_turn_id is null then null else s.session_id end as waits_for \
+             from job_run r \
              left join turn t on t.tenant_id = r.tenant_id and t.turn_id = r.turn_id \
              left join job j on j.tenant_id = r.tenant_id and j.job_id = r.job_id \
              left join session s on s.tenant_id = r.tenant_id and s.session_id = j.data ->> 'origin_session_id' \
              where r.delivery = 'pending' and coalesce(t.status, 'gone') not in ('queued', 'running', 'waiting') \
-             and s.active_turn_id is null order by r.run_id limit $1"
+             order by case when s.active_turn_id is null then 0 else 1 end, r.run_id limit $1"
         }
         Kind::Postgres => {
-            "select r.tenant_id, r.run_id from job_run r \
+            "select r.tenant_id, r.run_id, case when s.active_turn_id is null then null else s.session_id end as waits_for \
+             from job_run r \
              left join turn t on t.tenant_id = r.tenant_id and t.turn_id = r.turn_id \
              left join job j on j.tenant_id = r.tenant_id and j.job_id = r.job_id \
              left join session s on s.tenant_id = r.tenant_id and s.session_id = j.data::json ->> 'origin_session_id' \
              where r.delivery = 'pending' and coalesce(t.status, 'gone') not in ('queued', 'running', 'waiting') \
-             and s.active_turn_id is null order by r.run_id limit $1"
+             order by case when s.active_turn_id is null then 0 else 1 end, r.run_id limit $1"
         }
     }
 }

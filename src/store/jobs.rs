@@ -202,16 +202,14 @@ impl Rows<'_> {
     /// Lets go of a job's entries that are older than the newest `keep`. What is not
     /// over or not delivered yet stays.
     pub async fn forget_job_runs(&mut self, id: JobId, keep: u32) -> Result<(), StoreError> {
-        // Only one is added at a time; a history from before goes in steps.
+        // Each row is looked at once, whatever a planner thinks of the table: with a
+        // list of what is to go it looked through the list for each.
         const SQL: &str = "
-            delete from job_run where tenant_id = $1 and job_id = $2 and run_id in (
-                select r.run_id from job_run r
-                left join turn t on t.tenant_id = r.tenant_id and t.turn_id = r.turn_id
-                where r.tenant_id = $1 and r.job_id = $2 and coalesce(r.delivery, '') <> 'pending'
-                    and coalesce(t.status, '') not in ('queued', 'running', 'waiting')
-                    and r.run_id < (select n.run_id from job_run n where n.tenant_id = $1 and n.job_id = $2
-                        order by n.run_id desc limit 1 offset $3)
-                limit 1000)";
+            delete from job_run where tenant_id = $1 and job_id = $2 and coalesce(delivery, '') <> 'pending'
+                and run_id < (select n.run_id from job_run n where n.tenant_id = $1 and n.job_id = $2
+                    order by n.run_id desc limit 1 offset $3)
+                and not exists (select 1 from turn t where t.tenant_id = $1 and t.turn_id = job_run.turn_id
+                    and t.status in ('queued', 'running', 'waiting'))";
         let args = [self.tenant.into(), id.into(), keep.saturating_sub(1).into()];
         self.conn.execute(SQL, &args).await?;
         Ok(())

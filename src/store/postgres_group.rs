@@ -27,7 +27,7 @@ use super::{Arg, Conn, StoreError, dialect, usage};
 
 /// Whoever holds a lock for longer is waited for by the one who needs it alone,
 /// and not by everybody beside it.
-const OPENING: &str = "begin;set local lock_timeout='100ms';";
+const OPENING: &str = "begin;set local lock_timeout='100ms';set local plan_cache_mode=force_generic_plan;";
 /// What is written for many at once is looked up for each; see [`dialect::LOOK_UP`].
 fn opening() -> String {
     let look_up = dialect::LOOK_UP.map(|setting| format!("set local {setting}=off;"));
@@ -114,7 +114,7 @@ fn may_share(sql: &str, args: &[Arg<'_>], session: &str) -> bool {
 /// Carries a group out and tells every member what came of its write.
 pub(super) async fn carry_out(pool: &Arc<Pool>, hooks: &Hooks, mut members: Vec<Member>) {
     // Groups of several processes take their locks in the same order.
-    members.sort_by_key(|member| (member.tenant, usage::part(member.session), member.session));
+    members.sort_by_cached_key(|member| (member.tenant, usage::part(member.session), member.session));
     let transaction = Transaction::new(pool, opening(), Arc::clone(&hooks.trips)).await;
     let mut transaction = match transaction {
         Ok(transaction) => transaction,

@@ -3,8 +3,6 @@
 //! was decided. An ended turn promotes the queue's head in the same
 //! transaction.
 
-use std::sync::atomic::Ordering;
-
 use super::budgets;
 use super::engine::{Engine, Scene};
 use super::hooked::News;
@@ -60,7 +58,7 @@ impl Carried {
         // The answer of a run may have to be told to another session, which may have
         // been busy until now.
         let is_run = || self.state.turn.options.metadata.contains_key(JOB_ID);
-        let is_waited_for = || engine.nudges().answers_wait.load(Ordering::Relaxed);
+        let is_waited_for = || engine.nudges().is_awaited(self.state.session.session_id);
         if self.state.turn.status.is_terminal() && (is_run() || is_waited_for()) {
             engine.nudges().jobs.notify_one();
         }

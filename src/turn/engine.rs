@@ -2,9 +2,8 @@
 //! them. It owns no turn's state; that is the owner task's, or the store's.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -142,15 +141,30 @@ pub struct Nudges {
     pub due: Notify,
     /// A job was made or changed.
     pub jobs: Notify,
-    /// Answers of jobs wait, some of them for a busy session: the end of a turn may
-    /// be what they wait for.
-    pub answers_wait: AtomicBool,
+    /// Sessions that answers of jobs are to be told to, once they are idle.
+    awaited: Mutex<BTreeSet<SessionId>>,
     /// A change that was let in could not be put on the disk.
     pub approved: Notify,
     /// A deleted session has nothing running any more.
     pub purge: Notify,
     /// A process was found dead: it may have left something undone.
     pub departed: Notify,
+}
+
+impl Nudges {
+    /// The ends of turns of these sessions wake who delivers answers of jobs from
+    /// now on; whether one of them did not before, and so may have ended unheard.
+    pub fn wait_for_idle(&self, sessions: BTreeSet<SessionId>) -> bool {
+        let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = !sessions.is_subset(&awaited);
+        *awaited = sessions;
+        is_new
+    }
+
+    pub fn is_awaited(&self, session: SessionId) -> bool {
+        let awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
+        awaited.contains(&session)
+    }
 }
 
 /// What the engine is made of.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use hermes_server::config::CronMode;
 use hermes_server::model::principal::Scope;
 use hermes_server::store::Fate;
 use reqwest::Method;
@@ -14,6 +15,7 @@ use crate::cases::{ended, messages, results};
 use crate::harness::client::Client;
 use crate::harness::http::{Answer, Web};
 use crate::harness::on_both;
+use crate::jobs::runs;
 
 const TALKS: [Scope; 4] = [
     Scope::SessionsRead,
@@ -176,6 +178,28 @@ fn no_mode_lets_a_note_pass_that_a_person_is_to_see() {
             "{kept}"
         );
         web.stop().await;
+    });
+}
+
+/// In a run of a job nobody is there to be asked, whatever the operator lets its
+/// commands do.
+#[test]
+fn a_note_of_a_jobs_run_waits() {
+    on_both(async |mut place| {
+        place.config.memory.write_approval = true;
+        for (mode, count) in [(CronMode::Deny, 1), (CronMode::Approve, 2)] {
+            place.config.approvals.cron_mode = mode;
+            let web = place.serve().await;
+            let owner = web.owner().await;
+            let note = json!({"target": "user", "action": "add", "content": "Likes tea"});
+            let body = json!({"prompt": format!("/tool memory {note}"), "schedule": "every 1h"});
+            let job = owner.post("/v1/jobs", &body).await.expect(201);
+            let trigger = format!("/v1/jobs/{}/trigger", job["id"].as_str().unwrap());
+            owner.post(&trigger, &json!({})).await.expect(200);
+            assert_eq!(runs(&owner, &job, 1).await[0]["status"], "completed");
+            assert_eq!(waiting(&owner, "?kind=memory").await.len(), count, "{mode:?}");
+            web.stop().await;
+        }
     });
 }
 

@@ -2,36 +2,36 @@
 //! in the transaction that says so, as a message of the session's past. A busy
 //! session is told later.
 
-use std::sync::atomic::Ordering;
-
 use super::append::{OutsideMessage, append};
 use super::{EngineError, Verdict};
 use crate::model::id::{JobRunId, SessionId, TenantId, TurnId};
 use crate::model::job_task::{Delivery, is_silent};
 use crate::model::message::{Part, Role, text_of};
 use crate::model::turn::TurnStatus;
+use crate::store::claims_across_tenants::WaitingAnswer;
 use crate::store::{Rows, StoreError};
 use crate::turn::engine::Engine;
 
-/// Runs looked at in one go.
-const BATCH: u32 = 100;
+/// Answers that are delivered in one go, and that are looked at for it.
+const BATCH: usize = 100;
+const LOOKED_AT: u32 = 1_000;
 
 impl Engine {
-    /// Delivers some of what can be delivered now; whether there is more.
+    /// Delivers some of what can be delivered now; whether to look again at once.
     pub async fn deliver_runs(&self) -> Verdict<bool> {
-        let batch = self.store().undelivered_across_tenants(BATCH).await?;
-        let is_full = u32::try_from(batch.len()).is_ok_and(|some| BATCH <= some);
+        let found = self.store().undelivered_across_tenants(LOOKED_AT).await?;
+        let busy = found.iter().filter_map(|answer| answer.waits_for).collect();
+        let is_new = self.nudges().wait_for_idle(busy);
+        let ready: Vec<WaitingAnswer> = found.into_iter().filter(|answer| answer.waits_for.is_none()).collect();
         let mut settled = 0;
-        for (tenant, run) in batch {
+        for answer in ready.iter().take(BATCH) {
             if self.is_draining() {
                 return Ok(false);
             }
-            settled += u32::from(self.deliver_run(tenant, run).await?);
+            settled += u32::from(self.deliver_run(answer.tenant_id, answer.run_id).await?);
         }
-        let waits = self.store().has_undelivered_across_tenants().await?;
-        self.nudges().answers_wait.store(waits, Ordering::Relaxed);
         // Without progress there is nothing to hurry for.
-        Ok(is_full && 0 < settled)
+        Ok(is_new || (BATCH < ready.len() && 0 < settled))
     }
 
     /// Whether it is settled now.

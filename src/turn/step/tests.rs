@@ -6,6 +6,7 @@ mod budgets;
 mod cases;
 mod circles;
 mod edits;
+mod kept;
 mod next;
 mod parked;
 mod properties;
