@@ -38,11 +38,20 @@ pub struct Named {
 impl Workspace {
     /// The directory that a path names, links on the way followed as always.
     pub async fn open_directory(&self, path: &Path) -> Result<Directory, FileError> {
+        self.in_directory(path, |directory| directory).await
+    }
+
+    /// What is to be done in that directory, done where calls may block.
+    pub async fn in_directory<T: Send + 'static>(
+        &self,
+        path: &Path,
+        work: impl FnOnce(Directory) -> T + Send + 'static,
+    ) -> Result<T, FileError> {
         self.blocking(path, |place| {
             let file = place.open(OFlags::RDONLY | OFlags::DIRECTORY)?;
             let link = format!("/proc/self/fd/{}", file.as_raw_fd());
             let path = std::fs::read_link(link).map_err(|error| place.failed(error))?;
-            Ok(Directory { file, path })
+            Ok(work(Directory { file, path }))
         })
         .await
     }

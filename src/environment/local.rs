@@ -161,27 +161,29 @@ impl Local {
         let mechanism = self.mechanism()?;
         let (began, limit) = (Instant::now(), command.timeout);
         let described = self.describe(mechanism, workspace, command)?;
+        let confinement = described.0.confinement.clone();
         let next = next(&described.0, row);
         let running = async {
-            match row.begun(&described.0, &cancel).await? {
-                Some(mut run) => run.follow(limit, output, &cancel).await,
-                None => self
-                    .run(described, limit, output, &cancel)
-                    .await
-                    .map(|(ended, _)| ended),
+            match row.begun((&described.0, described.1.as_deref()), &cancel).await? {
+                Some(mut run) => {
+                    let ended = run.follow(limit, output, &cancel).await?;
+                    Ok((ended, run))
+                }
+                None => self.run(described, limit, output, &cancel).await,
             }
         };
-        // What is in between goes first; then there is time.
+        // What is in between goes first; then there is time. A row needs no more
+        // processes than its own two until its end.
         let ahead = async {
-            let Some(next) = next else { return };
-            let confinement = next.confinement.clone();
-            if let Some(spare) = self.spares.take() {
-                row.hold(spare, next).await;
+            match next {
+                Some(next) => row.hold((&self.spares, &self.settings.exec_program), next).await,
+                None => self.refill(&confinement),
             }
-            self.spares.refill(&self.settings.exec_program, &confinement);
         };
         let (ended, ()) = tokio::join!(running, ahead);
-        Ok(ended?.finished(began))
+        let (ended, run) = ended?;
+        row.rest(confinement, run, &ended);
+        Ok(ended.finished(began))
     }
 
     /// As [`Local::execute`], for a command that somebody looks after: its start
@@ -224,8 +226,12 @@ impl Local {
         let began = Instant::now();
         let limit = command.timeout;
         let described = self.describe(mechanism, workspace, command)?;
-        let (ended, isolation) = self.run(described, limit, output, &cancel).await?;
-        Ok((ended.finished(began), isolation))
+        let confinement = described.0.confinement.clone();
+        // The order goes out first.
+        let running = self.run(described, limit, output, &cancel);
+        let (ended, ()) = tokio::join!(running, async { self.refill(&confinement) });
+        let (ended, run) = ended?;
+        Ok((ended.finished(began), run.isolation))
     }
 
     /// Starts what is described and stays with it to its end.
@@ -235,20 +241,21 @@ impl Local {
         limit: Duration,
         output: impl FnMut(Chunk) + Send,
         cancel: &CancellationToken,
-    ) -> Result<(Ended, String), EnvironmentError> {
+    ) -> Result<(Ended, Run), EnvironmentError> {
         let frame = frame(&description, stdin.as_deref()).map_err(EnvironmentError::Spawn)?;
         let (program, confinement) = (&self.settings.exec_program, description.confinement);
         drop((description.script, stdin));
         let mut run = self.spares.run(program, &confinement)?;
-        // A trial comes alone; after a command there will be others.
-        let refill = async {
-            if matches!(*self.isolation, Isolation::Working { .. }) {
-                self.spares.refill(program, &confinement);
-            }
-        };
-        // The order goes out first.
-        let (ended, ()) = tokio::join!(run.accompany(&frame, limit, output, cancel), refill);
-        Ok((ended?, run.isolation))
+        let ended = run.accompany(&frame, limit, output, cancel).await?;
+        Ok((ended, run))
+    }
+
+    /// Starts the processes of later commands. A trial comes alone; after a command
+    /// there will be others.
+    fn refill(&self, confinement: &Confinement) {
+        if matches!(*self.isolation, Isolation::Working { .. }) {
+            self.spares.refill(&self.settings.exec_program, confinement);
+        }
     }
 }
 

@@ -3,25 +3,26 @@
 //! The server never signals the command itself. It asks the process to stop by
 //! closing the socket between them, which also happens when the server dies.
 
-use std::io;
-use std::os::fd::OwnedFd;
+use std::io::{self, PipeWriter};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader, Interest};
 use tokio::net::UnixStream;
+use tokio::net::unix::pipe::Receiver;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::process::{Child, ChildStderr, ChildStdout};
+use tokio::process::Child;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::bubblewrap;
 use super::command::{Attendance, Chunk, EnvironmentError, Finished, Mechanism};
 use super::exec::description::{Confinement, Report};
-use super::exec::kill_below;
+use super::exec::{kill_below, outputs};
 use super::terminal::{self, Terminal};
 
 /// How long the process may take to report after it was told to stop, or after
@@ -54,6 +55,11 @@ impl Ended {
         }
     }
 
+    /// The process may be given another command.
+    pub(super) fn is_plain(&self) -> bool {
+        !self.timed_out && !self.interrupted && !self.survived
+    }
+
     pub(super) fn finished(self, began: Instant) -> Finished {
         Finished {
             exit_code: self.exit_code,
@@ -70,8 +76,8 @@ impl Ended {
 #[derive(Debug)]
 pub(super) struct Run {
     process: Child,
-    stdout: Stream<ChildStdout>,
-    stderr: Stream<ChildStderr>,
+    stdout: Stream<Receiver>,
+    stderr: Stream<Receiver>,
     /// In the place of both, where the command has one.
     terminal: Option<Terminal>,
     attendance: Option<Attendance>,
@@ -111,27 +117,24 @@ impl Run {
             .env_clear()
             .current_dir("/")
             .stdin(Stdio::from(OwnedFd::from(theirs)));
-        let terminal = if with_terminal {
+        let (terminal, stdout, stderr) = if with_terminal {
             let (terminal, theirs) = terminal::pair()?;
             command
                 .stdout(Stdio::from(theirs.try_clone()?))
                 .stderr(Stdio::from(theirs));
-            Some(terminal)
+            (Some(terminal), Stream::ended(), Stream::ended())
         } else {
-            command.stdout(Stdio::piped()).stderr(Stdio::piped());
-            None
+            let ((stdout, of_output), (stderr, of_error)) = (Stream::piped()?, Stream::piped()?);
+            command.stdout(of_output).stderr(of_error);
+            (None, stdout, stderr)
         };
-        let mut process = command.spawn()?;
-        // It holds the other side of the terminal; ours must not stay open.
+        let process = command.spawn()?;
+        // It holds the other sides; ours must not stay open.
         drop(command);
-        let (stdout, stderr) = (process.stdout.take(), process.stderr.take());
-        if terminal.is_none() && (stdout.is_none() || stderr.is_none()) {
-            return Err(io::ErrorKind::BrokenPipe.into());
-        }
         Ok(Self {
             process,
-            stdout: Stream::new(stdout),
-            stderr: Stream::new(stderr),
+            stdout,
+            stderr,
             terminal,
             attendance: None,
             reports: BufReader::new(reports).lines(),
@@ -166,12 +169,9 @@ impl Run {
         self.follow(limit, output, cancel).await
     }
 
-    /// Lets a shell that waits run its script; whether it does. Where it does not,
-    /// nothing ran, and the process is gone.
-    pub(super) async fn go(&mut self, frame: &[u8], cancel: &CancellationToken) -> Result<bool, EnvironmentError> {
-        if !self.is_there() || self.order(frame).await.is_err() {
-            return Ok(false);
-        }
+    /// Whether what was ordered of a process that may be about to leave, or may find
+    /// things changed, begins. Where it does not, nothing ran, and the process is gone.
+    pub(super) async fn has_begun(&mut self, cancel: &CancellationToken) -> Result<bool, EnvironmentError> {
         let line = tokio::select! {
             line = timeout(self.patience, self.reports.next_line()) => line,
             // Whoever follows it sees that too, and ends it.
@@ -224,6 +224,26 @@ impl Run {
                 }
             }
         }
+    }
+
+    /// Orders another command of a process whose last one ended plainly, with outputs
+    /// of its own.
+    pub(super) async fn order_again(&mut self, frame: &[u8]) -> Result<(), EnvironmentError> {
+        let Some(orders) = &self.orders else {
+            return Err(EnvironmentError::Lost);
+        };
+        let pipes = Stream::piped().and_then(|stdout| Ok((stdout, Stream::piped()?)));
+        let ((stdout, of_output), (stderr, of_error)) = pipes.map_err(EnvironmentError::Spawn)?;
+        let ready = timeout(self.patience, orders.writable()).await;
+        ready
+            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+            .map_err(EnvironmentError::Spawn)?;
+        let handed = orders.as_ref().try_io(Interest::WRITABLE, || {
+            outputs::hand_over(orders.as_ref(), &[of_output.as_fd(), of_error.as_fd()])
+        });
+        handed.map_err(EnvironmentError::Spawn)?;
+        (self.stdout, self.stderr, self.group) = (stdout, stderr, None);
+        self.order(frame).await
     }
 
     /// Sends an order; its outcome is not waited for.
@@ -334,10 +354,23 @@ struct Stream<R> {
     buffer: BytesMut,
 }
 
+impl Stream<Receiver> {
+    /// A new pipe, and the side that is written to.
+    fn piped() -> io::Result<(Self, PipeWriter)> {
+        let (ours, theirs) = io::pipe()?;
+        let source = Receiver::from_owned_fd(ours.into())?;
+        let stream = Self {
+            source: Some(source),
+            ..Self::ended()
+        };
+        Ok((stream, theirs))
+    }
+}
+
 impl<R: AsyncRead + Unpin> Stream<R> {
-    fn new(source: Option<R>) -> Self {
+    fn ended() -> Self {
         Self {
-            source,
+            source: None,
             buffer: BytesMut::new(),
         }
     }

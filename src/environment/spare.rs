@@ -29,7 +29,7 @@ impl Spares {
     }
 
     /// The one that had most time to get ready, if one is there.
-    pub(super) fn take(&self) -> Option<Run> {
+    fn take(&self) -> Option<Run> {
         loop {
             let mut spare = self.kept().pop_front()?;
             // The kernel may have picked it when memory ended.

@@ -79,10 +79,7 @@ impl Touched {
         let Ok(workspace) = self.host.workspace(self.tenant, self.home).await else {
             return;
         };
-        let Ok(root) = workspace.open_directory(workspace.root()).await else {
-            return;
-        };
-        let found = tokio::task::spawn_blocking(move || hints(&root, &self.paths, &self.seen));
+        let found = workspace.in_directory(workspace.root(), move |root| hints(&root, &self.paths, &self.seen));
         done.writes.hints = found.await.unwrap_or_default();
     }
 }

@@ -29,8 +29,7 @@ pub(super) struct Seen {
 
 /// What is there; nothing where it is too much, or cannot be looked at.
 pub(super) async fn look(workspace: &Workspace) -> Option<Seen> {
-    let directory = workspace.open_directory(workspace.root()).await.ok()?;
-    let looked = tokio::task::spawn_blocking(move || {
+    let looked = workspace.in_directory(workspace.root(), |directory| {
         let files = files(&directory).ok().flatten()?;
         Some(Seen { directory, files })
     });

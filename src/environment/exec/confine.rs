@@ -16,9 +16,10 @@ use rustix::thread::{
     CapabilitySet, CapabilitySets, configure_capability_in_ambient_set, set_capabilities, set_keep_capabilities,
     set_no_new_privs, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
 };
+use seccompiler::BpfProgram;
 
 use super::description::Confinement;
-use super::syscalls::{Allowed, programs};
+use super::syscalls::{self, Allowed};
 use crate::environment::command::Mechanism;
 use crate::environment::identity::Identity;
 use crate::environment::visible::{DEVICES, MACHINE, READABLE, SYSTEM, is_for_all};
@@ -32,8 +33,17 @@ const MOVES: ABI = ABI::V2;
 /// Sockets with a path are covered from this version on.
 const SOCKET_PATHS: ABI = ABI::V9;
 
-/// Confines the calling thread for good and says what stands.
-pub(super) fn confine(confinement: &Confinement) -> Result<String, String> {
+/// What the walls are made of, to put the same ones up around another thread. They
+/// are about the files that lay there when they were made.
+pub(super) struct Walls {
+    ruleset: RulesetCreated,
+    programs: [BpfProgram; 2],
+}
+
+/// Confines the calling thread for good and says what stands; with it comes what the
+/// walls are made of, where there are some. Those that were made before are put up
+/// as they are.
+pub(super) fn confine(confinement: &Confinement, made: Option<Walls>) -> Result<(String, Option<Walls>), String> {
     limit(confinement)?;
     if let Some(identity) = confinement.identity {
         become_user(identity).map_err(|error| format!("user {} could not be taken: {error}", identity.user))?;
@@ -42,24 +52,37 @@ pub(super) fn confine(confinement: &Confinement) -> Result<String, String> {
     }
     set_no_new_privs(true).map_err(text)?;
     if confinement.mechanism == Mechanism::None {
-        return Ok("no isolation".into());
+        return Ok(("no isolation".into(), None));
     }
-    let abi = restrict_files(confinement)?;
-    let has_own_space = confinement.mechanism == Mechanism::Bubblewrap;
-    let allowed = Allowed {
-        network: confinement.network,
-        unix: has_own_space || abi >= SOCKET_PATHS,
-        watches: has_own_space || confinement.identity.is_some_and(|identity| !identity.passes_closed),
+    let (ruleset, programs) = match made {
+        Some(made) => (made.ruleset, Some(made.programs)),
+        None => (ruleset(confinement).map_err(text)?, None),
     };
-    for program in programs(allowed)? {
-        seccompiler::apply_filter(&program).map_err(|error| format!("system-call filter: {error}"))?;
+    let again = ruleset.try_clone().map_err(text)?;
+    let abi = restrict_files(confinement, ruleset)?;
+    let has_own_space = confinement.mechanism == Mechanism::Bubblewrap;
+    let programs = match programs {
+        Some(programs) => programs,
+        None => syscalls::programs(Allowed {
+            network: confinement.network,
+            unix: has_own_space || abi >= SOCKET_PATHS,
+            watches: has_own_space || confinement.identity.is_some_and(|identity| !identity.passes_closed),
+        })?,
+    };
+    for program in &programs {
+        seccompiler::apply_filter(program).map_err(|error| format!("system-call filter: {error}"))?;
     }
     let space = if has_own_space {
         "own spaces by bubblewrap, "
     } else {
         ""
     };
-    Ok(format!("{space}landlock {}, a system-call filter", abi as i32))
+    let told = format!("{space}landlock {}, a system-call filter", abi as i32);
+    let walls = Walls {
+        ruleset: again,
+        programs,
+    };
+    Ok((told, Some(walls)))
 }
 
 /// Hard limits can only go down, and these go down for the whole process.
@@ -126,10 +149,8 @@ fn only(set: CapabilitySet) -> CapabilitySets {
     }
 }
 
-fn restrict_files(confinement: &Confinement) -> Result<ABI, String> {
-    let status = ruleset(confinement)
-        .and_then(RulesetCreated::restrict_self)
-        .map_err(text)?;
+fn restrict_files(confinement: &Confinement, ruleset: RulesetCreated) -> Result<ABI, String> {
+    let status = ruleset.restrict_self().map_err(text)?;
     let abi = ABI::from(status.landlock);
     let needed = match (confinement.mechanism, confinement.identity) {
         // Its own spaces already hide everything; landlock comes on top.

@@ -2,7 +2,8 @@
 //!
 //! The server writes one frame into the socket that is the process's standard
 //! input: a length, a JSON [`Description`], then the bytes of the command's own
-//! input. Anything after that, and the end of the socket above all, means stop.
+//! input. Anything after that, and the end of the socket above all, means stop, until
+//! the end was told; then it may be another command, with outputs of its own.
 //! The process answers with JSON lines, one [`Report`] each. Nothing is passed
 //! in arguments or in the environment, where other processes could read it.
 
@@ -81,8 +82,23 @@ pub(in crate::environment) enum Report {
     /// Nothing ran.
     Failed { reason: String },
     /// Nothing ran: what the shell was started in ahead is not there any more, or
-    /// is something else.
+    /// is something else; or no order came in time.
     Spoiled,
+}
+
+impl Report {
+    /// The shell ended by itself, and nothing is left.
+    pub(super) fn is_of_a_plain_end(&self) -> bool {
+        matches!(
+            self,
+            Self::Ended {
+                timed_out: false,
+                interrupted: false,
+                survived: false,
+                ..
+            }
+        )
+    }
 }
 
 /// The frame of one order, as the server sends it.
@@ -112,8 +128,11 @@ pub(super) fn order<T: DeserializeOwned>(source: &mut impl Read) -> io::Result<T
     Ok(serde_json::from_slice(&json)?)
 }
 
+/// A command and its input.
+pub(super) type Order = (Description, Option<Vec<u8>>);
+
 /// Reads the frame of a command, as the process receives it.
-pub(super) fn receive(source: &mut impl Read) -> io::Result<(Description, Option<Vec<u8>>)> {
+pub(super) fn receive(source: &mut impl Read) -> io::Result<Order> {
     let description: Description = order(source)?;
     let Some(bytes) = description.stdin_bytes else {
         return Ok((description, None));

@@ -5,19 +5,44 @@
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags, Stat, fstat, open, stat};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, waitid, waitpid};
 
-use super::description::{Description, Go, Report, order};
+use super::confine::Walls;
+use super::description::{Confinement, Description, Go, Report, order};
 use super::shell::{Started, nearest};
 use super::tell;
 use crate::environment::visible::{DEVICES, MACHINE, READABLE, SYSTEM};
 
-/// What was looked at longer ago is not relied on.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// What was looked at longer ago is not relied on, and a process without work leaves.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a shell was started in ahead, for the next one that is to stand in the same
+/// place behind the same walls: made once, and compared each time a script comes.
+pub(super) struct Standing {
+    confinement: Confinement,
+    cwd: PathBuf,
+    pub(super) ground: Ground,
+    pub(super) walls: Option<Walls>,
+}
+
+impl Standing {
+    pub(super) fn new(description: &Description, ground: Ground, walls: Option<Walls>) -> Self {
+        Self {
+            confinement: description.confinement.clone(),
+            cwd: description.cwd.clone(),
+            ground,
+            walls,
+        }
+    }
+
+    pub(super) fn suits(&self, description: &Description) -> bool {
+        description.held && self.confinement == description.confinement && self.cwd == description.cwd
+    }
+}
 
 /// What the walls and the shell's directory are made of. It is kept open, so that
 /// nothing else can get its number meanwhile.

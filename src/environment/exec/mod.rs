@@ -1,8 +1,8 @@
 //! The hidden `exec` subcommand: a small supervisor around one command.
 //!
-//! The server starts its own binary once per command. The supervisor confines
-//! the shell, passes its end on and leaves only when every descendant is gone,
-//! also when the server asks for it or dies. It runs before any runtime exists,
+//! The server starts its own binary for it. The supervisor confines the shell,
+//! passes its end on and leaves only when every descendant is gone, also when the
+//! server asks for it or dies. When nothing is left it may be given another command. It runs before any runtime exists,
 //! has a socket to the server as its standard input and shares the command's
 //! standard output and error.
 //!
@@ -13,12 +13,13 @@
 mod confine;
 pub(super) mod description;
 mod held;
+pub(super) mod outputs;
 mod shell;
 mod syscalls;
 mod tree;
 
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
@@ -27,13 +28,16 @@ use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::{SigSet, Signal as Caught};
-use rustix::io::fcntl_dupfd_cloexec;
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::net::{RecvFlags, recv};
 use rustix::process::{Pid, Signal, getpid, ioctl_tiocsctty, kill_process_group, set_child_subreaper, setsid};
 use rustix::termios::tcsetpgrp;
 
 pub(super) use tree::kill_below;
 
-use description::{Description, Report};
+use confine::Walls;
+use description::{Description, Order, Report};
+use held::Standing;
 use shell::Started;
 use tree::Happening;
 
@@ -99,14 +103,56 @@ fn supervise(server: &mut UnixStream) -> Result<(), String> {
     // Out of the server's group, so that a Ctrl-C there reaches the server only.
     setsid().map_err(text)?;
     set_child_subreaper(Some(getpid())).map_err(text)?;
-    let (description, stdin) = description::receive(server).map_err(text)?;
+    let mut next = Some(description::receive(server).map_err(text)?);
+    let mut standing = None;
+    while let Some((description, stdin)) = next {
+        if !carry_out(server, &description, stdin, &mut standing)? {
+            break;
+        }
+        next = another(server);
+    }
+    Ok(())
+}
+
+/// The next command, if this process is wanted for one. If not it says so: the
+/// server may be about to order one.
+fn another(server: &mut UnixStream) -> Option<Order> {
+    let next = next(server);
+    if next.is_none() {
+        drop(tell(server, &Report::Spoiled));
+    }
+    next
+}
+
+/// With a command come its outputs.
+fn next(server: &mut UnixStream) -> Option<Order> {
+    server.set_read_timeout(Some(held::PATIENCE)).ok()?;
+    let [output, error] = outputs::take_over(&*server).ok()?;
+    nix::unistd::dup2_stdout(&output).ok()?;
+    nix::unistd::dup2_stderr(&error).ok()?;
+    let order = description::receive(server).ok()?;
+    server.set_read_timeout(None).ok()?;
+    Some(order)
+}
+
+/// Runs a command to the end of its tree; whether another may follow, which needs
+/// that nothing of this one is left.
+fn carry_out(
+    server: &mut UnixStream,
+    description: &Description,
+    stdin: Option<Vec<u8>>,
+    standing: &mut Option<Standing>,
+) -> Result<bool, String> {
     // All that may fail comes before the start: nobody would end the command.
     let orders = server.try_clone().map_err(text)?;
     if description.terminal {
         ioctl_tiocsctty(io::stdout()).map_err(text)?;
     }
-    let ground = description.held.then(|| held::Ground::of(&description));
-    let (mut started, isolation) = first_to_go(|| start(&description, stdin.as_deref()))?;
+    let (ground, walls) = match standing.take().filter(|standing| standing.suits(description)) {
+        Some(standing) => (Some(standing.ground), standing.walls),
+        None => (description.held.then(|| held::Ground::of(description)), None),
+    };
+    let (mut started, isolation, walls) = first_to_go(|| start(description, stdin.as_deref(), walls))?;
     drop(stdin);
     if description.terminal {
         hand_over(started.pid);
@@ -114,10 +160,11 @@ fn supervise(server: &mut UnixStream) -> Result<(), String> {
     let_outputs_go();
     let mut timeout = Duration::from_millis(description.timeout_ms);
     if let Some(ground) = ground {
-        match held::until_go(server, &description, &mut started, &ground) {
+        match held::until_go(server, description, &mut started, &ground) {
             Some(limit) => timeout = limit,
-            None => return Ok(()),
+            None => return Ok(false),
         }
+        *standing = Some(Standing::new(description, ground, walls));
     }
     let (sender, happenings) = tree::channel();
     tree::reap(started.pid, sender.clone());
@@ -129,7 +176,7 @@ fn supervise(server: &mut UnixStream) -> Result<(), String> {
     let grace = Duration::from_millis(description.grace_ms);
     let report = accompany(&started, &happenings, timeout, grace);
     drop(tell(server, &report));
-    Ok(())
+    Ok(!description.terminal && report.is_of_a_plain_end())
 }
 
 /// The terminal is the shell's from now on: what is typed, and its signals. It
@@ -152,13 +199,17 @@ fn let_outputs_go() {
 /// Starts the shell on a thread of its own that puts the walls up first. The
 /// thread ends with this function: one that stayed could be signalled from
 /// inside the walls.
-fn start(description: &Description, stdin: Option<&[u8]>) -> Result<(Started, String), String> {
+fn start(
+    description: &Description,
+    stdin: Option<&[u8]>,
+    walls: Option<Walls>,
+) -> Result<(Started, String, Option<Walls>), String> {
     thread::scope(|scope| {
         let confined = scope.spawn(|| {
-            let isolation = confine::confine(&description.confinement)?;
+            let (isolation, walls) = confine::confine(&description.confinement, walls)?;
             hangup().thread_unblock().map_err(text)?;
             let started = shell::start(description, stdin).map_err(|error| format!("shell: {error}"))?;
-            Ok((started, isolation))
+            Ok((started, isolation, walls))
         });
         confined
             .join()
@@ -211,11 +262,12 @@ fn accompany(started: &Started, happenings: &Receiver<Happening>, timeout: Durat
     }
 }
 
-/// Waits for the server to say something more, or to vanish.
-fn watch(mut server: UnixStream, happenings: Sender<Happening>) {
+/// Waits for the server to say something more, or to vanish. What it says is left
+/// to who reads orders: once a command is over that is the next.
+fn watch(server: UnixStream, happenings: Sender<Happening>) {
     thread::spawn(move || {
-        while let Err(error) = server.read(&mut [0]) {
-            if error.kind() != io::ErrorKind::Interrupted {
+        while let Err(error) = recv(&server, &mut [0; 1], RecvFlags::PEEK) {
+            if error != Errno::INTR {
                 break;
             }
         }

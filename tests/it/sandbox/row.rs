@@ -1,6 +1,7 @@
 //! Commands of one answer, the next one's shell started while the present one runs:
 //! nobody may notice, but by the clock.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -48,7 +49,7 @@ impl Sandbox {
     /// `last` in it. Who waits comes back.
     async fn first(&self, row: &Row, last: &str) -> i32 {
         let root = self.workspace.root();
-        for left in ["go", "me"] {
+        for left in ["go", "me", "seen", "pid"] {
             let _ = fs::remove_file(root.join(left));
         }
         // For the first there must be a spare to spare.
@@ -94,6 +95,14 @@ async fn vanishes(pid: i32) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("process {pid} is still there");
+}
+
+/// Until it is dead, whether or not somebody has asked.
+async fn ends(pid: i32) {
+    let stat = || fs::read_to_string(format!("/proc/{pid}/stat"));
+    while stat().is_ok_and(|stat| !stat.contains(") Z ")) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 fn signal(pid: i32, signal: Signal) {
@@ -244,13 +253,7 @@ async fn a_shell_that_was_ended_or_stopped_meanwhile_harms_no_command() {
     assert_eq!(sandbox.second(&row, "echo $$").await.trim(), waits.to_string());
     let waits = sandbox.first(&row, "true").await;
     signal(waits, Signal::KILL);
-    // Dead, and not reaped before somebody asks.
-    while !fs::read_to_string(format!("/proc/{waits}/stat"))
-        .unwrap()
-        .contains(") Z ")
-    {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    ends(waits).await;
     assert_ne!(sandbox.second(&row, "echo $$").await.trim(), waits.to_string());
 }
 
@@ -314,4 +317,106 @@ async fn a_directory_that_was_replaced_meanwhile_is_the_new_one() {
         (0, format!("new\n{}\n", root.join("inner").display()))
     );
     assert!(root.join("inner/more").exists());
+}
+
+/// A command that says whose child it is, under the number that it is given.
+fn telling(sandbox: &Sandbox, number: usize, more: &str) -> Command {
+    sandbox.command(&format!("echo $PPID {number}; {more}"))
+}
+
+/// The supervisor of what was run, by what it printed.
+fn supervisor(printed: &str, number: usize) -> i32 {
+    let lines = printed.lines().map(|line| line.split_once(' ').unwrap_or_default());
+    let told: Vec<i32> = lines
+        .filter(|(_, told)| *told == number.to_string())
+        .map(|(pid, _)| pid.parse().unwrap())
+        .collect();
+    assert_eq!(told.len(), 1, "{printed}");
+    told[0]
+}
+
+#[tokio::test]
+async fn a_row_needs_two_processes_and_each_command_has_its_own_outputs_and_end() {
+    let sandbox = Sandbox::new().await;
+    let (row, cancel) = (Row::default(), CancellationToken::new());
+    // So that there are spares.
+    sandbox.run("true").await;
+    let mut supervisors = BTreeSet::new();
+    for number in 0..8 {
+        let more = format!("echo error >&2; sleep 300 & setsid sleep 300 & exit {number}");
+        let command = telling(&sandbox, number, &more);
+        let (finished, printed) = sandbox.in_row(command, &row.then(number < 7), &cancel).await;
+        assert_eq!(usize::try_from(finished.exit_code), Ok(number));
+        assert!(!finished.survived && !finished.timed_out && !finished.interrupted);
+        assert_eq!(printed.lines().count(), 2, "{printed}");
+        supervisors.insert(supervisor(&printed, number));
+    }
+    assert_eq!(supervisors.len(), 2);
+    drop(row);
+    for supervisor in supervisors {
+        vanishes(supervisor).await;
+    }
+}
+
+#[tokio::test]
+async fn commands_that_go_elsewhere_each_time_run_where_they_should_by_one_process() {
+    let sandbox = Sandbox::new().await;
+    let (row, cancel) = (Row::default().then(true), CancellationToken::new());
+    sandbox.run("mkdir 0 1 2 3").await;
+    let mut supervisors = BTreeSet::new();
+    for number in 0..4 {
+        let command = Command {
+            cwd: sandbox.workspace.root().join(number.to_string()),
+            ..telling(&sandbox, number, "cat; pwd >where")
+        };
+        let command = Command {
+            stdin: Some(b"said\n".to_vec()),
+            ..command
+        };
+        let (finished, printed) = sandbox.in_row(command, &row, &cancel).await;
+        assert_eq!(finished.exit_code, 0);
+        assert!(printed.contains("said"), "{printed}");
+        supervisors.insert(supervisor(&printed, number));
+        assert!(sandbox.workspace.root().join(format!("{number}/where")).exists());
+    }
+    assert_eq!(supervisors.len(), 1);
+}
+
+#[tokio::test]
+async fn a_process_whose_command_was_cut_short_is_given_no_other() {
+    let sandbox = Sandbox::new().await;
+    let row = Row::default().then(true);
+    sandbox.run("true").await;
+    let brief = Command {
+        timeout: Duration::from_millis(300),
+        ..telling(&sandbox, 0, "sleep 300")
+    };
+    let (finished, printed) = sandbox.in_row(brief, &row, &CancellationToken::new()).await;
+    assert!(finished.timed_out);
+    let first = supervisor(&printed, 0);
+    vanishes(first).await;
+    for number in 1..4 {
+        let command = telling(&sandbox, number, "");
+        let (finished, printed) = sandbox.in_row(command, &row, &CancellationToken::new()).await;
+        assert_eq!(finished.exit_code, 0);
+        assert_ne!(supervisor(&printed, number), first);
+    }
+}
+
+#[tokio::test]
+async fn a_process_that_is_gone_meanwhile_is_not_missed() {
+    let sandbox = Sandbox::new().await;
+    let (row, cancel) = (Row::default(), CancellationToken::new());
+    sandbox.run("mkdir other").await;
+    let (_, printed) = sandbox.in_row(telling(&sandbox, 0, ""), &row.then(true), &cancel).await;
+    let first = supervisor(&printed, 0);
+    signal(first, Signal::KILL);
+    ends(first).await;
+    let command = Command {
+        cwd: sandbox.workspace.root().join("other"),
+        ..telling(&sandbox, 1, "")
+    };
+    let (finished, printed) = sandbox.in_row(command, &row.then(false), &cancel).await;
+    assert_eq!(finished.exit_code, 0);
+    assert_ne!(supervisor(&printed, 1), first);
 }
