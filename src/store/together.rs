@@ -14,8 +14,6 @@ const PARAMETERS: usize = 30_000;
 #[derive(Debug, Default)]
 pub(super) struct Together {
     parts: Vec<Part>,
-    /// Parameters of all parts.
-    count: usize,
 }
 
 #[derive(Debug)]
@@ -44,7 +42,8 @@ impl Together {
     /// Whether a statement may travel with those that wait.
     pub(super) fn takes(&self, sql: &'static str, args: &[Arg<'_>]) -> bool {
         let table = written(sql);
-        self.count + args.len() <= PARAMETERS && self.parts.iter().all(|part| part.table != table)
+        let waiting: usize = self.parts.iter().map(|part| part.values.count()).sum();
+        waiting + args.len() <= PARAMETERS && self.parts.iter().all(|part| part.table != table)
     }
 
     pub(super) fn add(&mut self, sql: &'static str, args: &[Arg<'_>]) -> Result<(), StoreError> {
@@ -53,7 +52,6 @@ impl Together {
             table: written(sql),
             values: Values::of(args)?,
         });
-        self.count += args.len();
         Ok(())
     }
 
