@@ -181,6 +181,16 @@ impl Conn {
         (self.link, self.together)
     }
 
+    /// What a member of a group has written so far.
+    #[cfg(test)]
+    pub(super) fn written(&self) -> impl Iterator<Item = &super::together::Part> {
+        let sent = match &self.link {
+            Link::Grouped(seat) => seat.written(),
+            _ => &[],
+        };
+        sent.iter().chain([&self.together]).flat_map(Together::parts)
+    }
+
     fn driver(&mut self) -> Result<Driver<'_>, StoreError> {
         Ok(match &mut self.link {
             Link::SqliteWriter(link) => Driver::Sqlite(link),

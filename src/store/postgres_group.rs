@@ -92,6 +92,11 @@ impl Seat {
         told.await.unwrap_or(Err(StoreError::Alone))
     }
 
+    #[cfg(test)]
+    pub(super) fn written(&self) -> &[Together] {
+        &self.writes
+    }
+
     /// Keeps statements that are carried out at the end.
     pub(super) fn write(&mut self, together: Together) {
         self.writes.push(together);

@@ -133,7 +133,14 @@ fn carried_out(number: usize, writes: Writes) -> Work<i64> {
     Box::new(move |mut rows| {
         Box::pin(async move {
             let mut own = rows.lock_session(session(number)).await?.ok_or(StoreError::Lost)?;
-            rows.apply(&mut own, &writes, Timestamp(8)).await
+            let first = rows.apply(&mut own, &writes, Timestamp(8)).await;
+            let is_grouped = rows.conn.dialect() == Kind::Postgres;
+            assert_eq!(rows.conn.written().next().is_some(), is_grouped);
+            for part in rows.conn.written() {
+                let of_many = postgres_rows::of_rows(part.sql, part.values.count(), 0);
+                assert!(of_many.is_some(), "has no form for rows: {}", part.sql);
+            }
+            first
         })
     })
 }
