@@ -23,13 +23,11 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::{SigSet, Signal as Caught};
-use rustix::io::{Errno, fcntl_dupfd_cloexec};
-use rustix::net::{RecvFlags, recv};
+use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Pid, Signal, getpid, ioctl_tiocsctty, kill_process_group, set_child_subreaper, setsid};
 use rustix::termios::tcsetpgrp;
 
@@ -39,7 +37,7 @@ use confine::Walls;
 use description::{Description, Order, Report};
 use held::Standing;
 use shell::Started;
-use tree::Happening;
+use tree::{Deaths, Happening, Vigil};
 
 use crate::environment::command::Mechanism;
 
@@ -51,9 +49,7 @@ pub fn run_exec() -> ExitCode {
     // Our allocator turned huge pages off, for this process and its children;
     // that is no business of the command's. A kernel without them refuses.
     let _ = nix::sys::prctl::set_thp_disable(false);
-    // The end of its terminal must not end the supervisor before the command.
-    // Threads inherit this, and what they start, so that the shell's is lifted.
-    if hangup().thread_block().is_err() {
+    if held_back().thread_block().is_err() {
         return ExitCode::FAILURE;
     }
     let Ok(server) = io::stdin().as_fd().try_clone_to_owned() else {
@@ -70,8 +66,11 @@ pub fn run_exec() -> ExitCode {
     }
 }
 
-fn hangup() -> SigSet {
-    SigSet::from_iter([Caught::SIGHUP])
+/// Signals that do not come here: the end of its terminal must not end the
+/// supervisor before the command, and deaths are waited for. Threads inherit this,
+/// and what they start, so that it is lifted for the shell.
+fn held_back() -> SigSet {
+    SigSet::from_iter([Caught::SIGHUP, tree::DEATH])
 }
 
 /// Closes what whoever started the server left open across its start; the
@@ -103,10 +102,11 @@ fn supervise(server: &mut UnixStream) -> Result<(), String> {
     // Out of the server's group, so that a Ctrl-C there reaches the server only.
     setsid().map_err(text)?;
     set_child_subreaper(Some(getpid())).map_err(text)?;
+    let deaths = Deaths::open().map_err(text)?;
     let mut next = Some(description::receive(server).map_err(text)?);
     let mut standing = None;
     while let Some((description, stdin)) = next {
-        if !carry_out(server, &description, stdin, &mut standing)? {
+        if !carry_out(server, (&description, stdin), &deaths, &mut standing)? {
             break;
         }
         next = another(server);
@@ -139,12 +139,11 @@ fn next(server: &mut UnixStream) -> Option<Order> {
 /// that nothing of this one is left.
 fn carry_out(
     server: &mut UnixStream,
-    description: &Description,
-    stdin: Option<Vec<u8>>,
+    (description, stdin): (&Description, Option<Vec<u8>>),
+    deaths: &Deaths,
     standing: &mut Option<Standing>,
 ) -> Result<bool, String> {
     // All that may fail comes before the start: nobody would end the command.
-    let orders = server.try_clone().map_err(text)?;
     if description.terminal {
         ioctl_tiocsctty(io::stdout()).map_err(text)?;
     }
@@ -166,15 +165,17 @@ fn carry_out(
         }
         *standing = Some(Standing::new(description, ground, walls));
     }
-    let (sender, happenings) = tree::channel();
-    tree::reap(started.pid, sender.clone());
-    watch(orders, sender);
     let has_own_space = description.confinement.mechanism == Mechanism::Bubblewrap;
     let group = (!has_own_space).then(|| started.pid.as_raw_nonzero().get());
-    // When the server is gone this fails; the watcher sees it too and stops all.
+    // When the server is gone this fails; who waits sees it too and stops all.
     drop(tell(server, &Report::Started { group, isolation }));
     let grace = Duration::from_millis(description.grace_ms);
-    let report = accompany(&started, &happenings, timeout, grace);
+    let vigil = Vigil {
+        shell: started.pid,
+        deaths,
+        server: Some(server),
+    };
+    let report = accompany(&started, vigil, timeout, grace);
     drop(tell(server, &report));
     Ok(!description.terminal && report.is_of_a_plain_end())
 }
@@ -207,7 +208,7 @@ fn start(
     thread::scope(|scope| {
         let confined = scope.spawn(|| {
             let (isolation, walls) = confine::confine(&description.confinement, walls)?;
-            hangup().thread_unblock().map_err(text)?;
+            held_back().thread_unblock().map_err(text)?;
             let started = shell::start(description, stdin).map_err(|error| format!("shell: {error}"))?;
             Ok((started, isolation, walls))
         });
@@ -236,12 +237,11 @@ fn first_to_go<T>(start: impl FnOnce() -> T) -> T {
 }
 
 /// Waits for the first of end, time-out and stop, then ends the whole tree.
-fn accompany(started: &Started, happenings: &Receiver<Happening>, timeout: Duration, grace: Duration) -> Report {
-    let first = happenings.recv_timeout(timeout);
-    if let Ok(Happening::ShellEnded(exit_code)) = first {
-        // Nearly always nothing is left and the reaper says so at once.
-        let survived = !tree::is_childless_within(happenings, Duration::from_millis(2))
-            && tree::end(happenings, tree::LEFTOVER_GRACE);
+fn accompany(started: &Started, mut vigil: Vigil<'_>, timeout: Duration, grace: Duration) -> Report {
+    let first = vigil.next(timeout);
+    if let Some(Happening::ShellEnded(exit_code)) = first {
+        // Nearly always nothing is left, and the kernel says so at once.
+        let survived = !vigil.is_childless_within(Duration::from_millis(2)) && vigil.end(tree::LEFTOVER_GRACE);
         return Report::Ended {
             exit_code,
             timed_out: false,
@@ -250,9 +250,9 @@ fn accompany(started: &Started, happenings: &Receiver<Happening>, timeout: Durat
             cwd: started.place(),
         };
     }
-    let timed_out = first == Err(RecvTimeoutError::Timeout);
+    let timed_out = first.is_none();
     let exit_code = if timed_out { 124 } else { 130 };
-    let survived = tree::end(happenings, grace);
+    let survived = vigil.end(grace);
     Report::Ended {
         exit_code,
         timed_out,
@@ -260,20 +260,6 @@ fn accompany(started: &Started, happenings: &Receiver<Happening>, timeout: Durat
         survived,
         cwd: None,
     }
-}
-
-/// Waits for the server to say something more, or to vanish. What it says is left
-/// to who reads orders: once a command is over that is the next.
-fn watch(server: UnixStream, happenings: Sender<Happening>) {
-    thread::spawn(move || {
-        while let Err(error) = recv(&server, &mut [0; 1], RecvFlags::PEEK) {
-            if error != Errno::INTR {
-                break;
-            }
-        }
-        // The receiver may have left: then the command has ended already.
-        drop(happenings.send(Happening::Stop));
-    });
 }
 
 fn tell(server: &mut UnixStream, report: &Report) -> io::Result<()> {

@@ -2,14 +2,19 @@
 //!
 //! This process is the reaper of every descendant: when a parent dies its
 //! children become ours, also after `setsid` and a double fork. So the tree is
-//! gone exactly when the kernel says that we have no child left.
+//! gone exactly when the kernel says that we have no child left. One thread waits
+//! for all of it.
 
 use std::collections::HashMap;
 use std::fs;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{SigSet, Signal as Caught};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
 
@@ -27,29 +32,113 @@ pub(super) enum Happening {
     ShellEnded(i32),
     /// No descendant is left.
     Childless,
-    /// The server asks to stop, or is gone.
+    /// The server asks to stop, or is gone. Told once.
     Stop,
 }
 
-/// Reaps every child of this process until none is left.
-pub(super) fn reap(shell: Pid, happenings: Sender<Happening>) {
-    thread::spawn(move || {
+/// What a child's death is told with.
+pub(super) const DEATH: Caught = Caught::SIGCHLD;
+
+/// Deaths of children, for who waits with [`Vigil`]. Their signal must be held back
+/// in the thread that waits, and in no child.
+pub(super) struct Deaths(SignalFd);
+
+impl Deaths {
+    pub(super) fn open() -> io::Result<Self> {
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        Ok(Self(SignalFd::with_flags(&SigSet::from_iter([DEATH]), flags)?))
+    }
+}
+
+/// Waits for what becomes of a shell and all that descends from it.
+pub(super) struct Vigil<'a> {
+    pub(super) shell: Pid,
+    pub(super) deaths: &'a Deaths,
+    /// What the server says next, or its end; nothing of it is read here: once a
+    /// command is over that is the next. `None` once it was told.
+    pub(super) server: Option<&'a UnixStream>,
+}
+
+impl Vigil<'_> {
+    /// The next thing that happens, if one does within `span`.
+    pub(super) fn next(&mut self, span: Duration) -> Option<Happening> {
+        let deadline = Instant::now().checked_add(span);
         loop {
-            match wait(WaitOptions::empty()) {
-                Ok(Some((pid, status))) if pid == shell => {
-                    if happenings.send(Happening::ShellEnded(exit_code(status))).is_err() {
-                        return;
-                    }
-                }
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(_) => {
-                    // The receiver may have left: then nobody needs to know.
-                    drop(happenings.send(Happening::Childless));
-                    return;
-                }
+            // Before each wait, so that no death is slept over.
+            if let Some(happening) = self.reap() {
+                return Some(happening);
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return None;
+            }
+            if self.sleep(left) {
+                self.server = None;
+                return Some(Happening::Stop);
             }
         }
-    });
+    }
+
+    /// Reaps children as far as that tells something.
+    fn reap(&self) -> Option<Happening> {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.shell => {
+                    return Some(Happening::ShellEnded(exit_code(status)));
+                }
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => return None,
+                Err(_) => return Some(Happening::Childless),
+            }
+        }
+    }
+
+    /// Until a child dies, the server says something or the time is over; whether it
+    /// was the server.
+    fn sleep(&self, left: Option<Duration>) -> bool {
+        let deaths = PollFd::new(&self.deaths.0, PollFlags::IN);
+        let server = self
+            .server
+            .map(|server| PollFd::from_borrowed_fd(server.as_fd(), PollFlags::IN));
+        let mut awaited: Vec<PollFd<'_>> = [Some(deaths), server].into_iter().flatten().collect();
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        // An interrupted one is looked at like one whose time is over.
+        let _ = poll(&mut awaited, left.as_ref());
+        // Who died is asked of the kernel; signals that were put together tell less.
+        while matches!(self.deaths.0.read_signal(), Ok(Some(_))) {}
+        awaited.get(1).is_some_and(|server| !server.revents().is_empty())
+    }
+
+    /// Waits until no descendant is left, but not longer than `span`.
+    pub(super) fn is_childless_within(&mut self, span: Duration) -> bool {
+        let deadline = Instant::now() + span;
+        loop {
+            match self.next(deadline.saturating_duration_since(Instant::now())) {
+                Some(Happening::Childless) => return true,
+                Some(Happening::ShellEnded(_) | Happening::Stop) => {}
+                None => return false,
+            }
+        }
+    }
+
+    /// Ends everything that descends from this process; says whether something
+    /// survived even SIGKILL.
+    pub(super) fn end(&mut self, grace: Duration) -> bool {
+        signal_descendants(Signal::TERM);
+        // A stopped process acts on SIGTERM only when it runs again.
+        signal_descendants(Signal::CONT);
+        if self.is_childless_within(grace) {
+            return false;
+        }
+        let deadline = Instant::now() + KILL_PATIENCE;
+        while Instant::now() < deadline {
+            signal_descendants(Signal::KILL);
+            if self.is_childless_within(KILL_ROUND) {
+                return false;
+            }
+        }
+        true
+    }
 }
 
 fn exit_code(status: WaitStatus) -> i32 {
@@ -57,42 +146,6 @@ fn exit_code(status: WaitStatus) -> i32 {
         .exit_status()
         .or_else(|| status.terminating_signal().map(|signal| 128 + signal))
         .unwrap_or(-1)
-}
-
-/// Ends everything that descends from this process; says whether something
-/// survived even SIGKILL.
-pub(super) fn end(happenings: &Receiver<Happening>, grace: Duration) -> bool {
-    signal_descendants(Signal::TERM);
-    // A stopped process acts on SIGTERM only when it runs again.
-    signal_descendants(Signal::CONT);
-    if is_childless_within(happenings, grace) {
-        return false;
-    }
-    let deadline = Instant::now() + KILL_PATIENCE;
-    while Instant::now() < deadline {
-        signal_descendants(Signal::KILL);
-        if is_childless_within(happenings, KILL_ROUND) {
-            return false;
-        }
-    }
-    true
-}
-
-/// Waits until no descendant is left, but not longer than `span`.
-pub(super) fn is_childless_within(happenings: &Receiver<Happening>, span: Duration) -> bool {
-    let deadline = Instant::now() + span;
-    loop {
-        match happenings.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(Happening::Childless) => return true,
-            Ok(Happening::ShellEnded(_) | Happening::Stop) => {}
-            Err(RecvTimeoutError::Timeout) => return false,
-            Err(RecvTimeoutError::Disconnected) => return true,
-        }
-    }
-}
-
-pub(super) fn channel() -> (Sender<Happening>, Receiver<Happening>) {
-    mpsc::channel()
 }
 
 /// Kills what descends from `root` now, without waiting; what it forks meanwhile
