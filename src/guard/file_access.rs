@@ -61,7 +61,16 @@ const UNREADABLE_NAMES: &[&str] = &[
     ".envrc",
 ];
 
-const UNWRITABLE_OWN: &[&str] = &[".env", ".anthropic_oauth.json", "state.db"];
+/// The last ones are trees, which hold for what is inside them: a file in the place of
+/// one would do away with it.
+const UNWRITABLE_OWN: &[&str] = &[
+    ".env",
+    ".anthropic_oauth.json",
+    "state.db",
+    "sessions",
+    "mcp-tokens",
+    "pairing",
+];
 const UNWRITABLE_OWN_TREES: &[&str] = &["sessions", "mcp-tokens", "pairing"];
 /// Below the user's home; the trees hold for what is inside them.
 const UNWRITABLE_HOME: &[&str] = &[".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials"];

@@ -13,7 +13,12 @@ use crate::bench::Bench;
 use crate::case::{Case, strings};
 
 pub fn judge(case: &Case) -> Result<(), String> {
+    // The tools' own home is the workspace.
     let path = case.text("path");
+    let path = &match path.strip_prefix("~/") {
+        Some(rest) => format!("/home/alice/{rest}"),
+        None => path.to_owned(),
+    };
     let write_roots: Vec<PathBuf> = strings(&case.input["write_roots"])
         .into_iter()
         .map(PathBuf::from)
@@ -40,8 +45,13 @@ pub fn judge(case: &Case) -> Result<(), String> {
         return Err(format!("read_file says: {read}"));
     }
     let written = error(&bench.run("write_file", json!({"path": path, "content": "{}"})));
-    // Two further rules, which the cases do not record.
-    if written.contains("belongs to the system") || written.contains("own configuration") {
+    // Further rules, which the cases do not record.
+    let further = [
+        "belongs to the system",
+        "own configuration",
+        "belongs to the agent profile",
+    ];
+    if further.iter().any(|rule| written.contains(rule)) {
         return Ok(());
     }
     if json!(!written.contains("outside the workspace")) == case.expect["write_blocked"] {

@@ -51,7 +51,8 @@ fn shown(operation: &Operation) -> Value {
             json!({"op": "update", "path": path, "hunks": hunks})
         }
         Operation::Add { path, lines: own } => {
-            json!({"op": "add", "path": path, "hunks": [{"hint": null, "lines": lines(own)}]})
+            let hunk = (!own.is_empty()).then(|| json!({"hint": null, "lines": lines(own)}));
+            json!({"op": "add", "path": path, "hunks": Vec::from_iter(hunk)})
         }
         Operation::Delete { path } => json!({"op": "delete", "path": path, "hunks": []}),
         Operation::Move { path, to } => json!({"op": "move", "path": path, "to": to, "hunks": []}),
