@@ -58,6 +58,8 @@ pub struct Finished {
     pub exit_code: i32,
     pub timed_out: bool,
     pub interrupted: bool,
+    /// The shell ended by itself, and what it had left running was ended after it.
+    pub left_over: bool,
     /// A process of the command resisted every signal and may still run.
     pub survived: bool,
     /// Where the shell stood when it ended; `None` when it did not say (it was

@@ -4,6 +4,7 @@
 //! walls. Nothing of the server's own environment reaches it.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,7 @@ use super::probe;
 use super::row::Row;
 use super::run::{Ended, Run};
 use super::spare::Spares;
+use super::visible::SYSTEM;
 use super::workspace::{self, Workspace};
 
 /// What every command may use at most.
@@ -48,7 +50,7 @@ impl Default for Limits {
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Where commands look for programs.
-pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// How this machine runs commands.
 #[derive(Clone, Debug)]
@@ -122,6 +124,32 @@ impl Local {
         }
     }
 
+    /// Whether commands find a program of this name: in *their* folders of programs,
+    /// and behind links only where their walls let them start it. Nothing is said of
+    /// paths, so that no name leads elsewhere.
+    pub fn has_program(&self, name: &str) -> bool {
+        let settings = &self.settings;
+        let is_walled = match &*self.isolation {
+            Isolation::Working { mechanism, .. } => *mechanism != Mechanism::None,
+            Isolation::Unavailable { .. } => return false,
+        };
+        if Path::new(name).file_name() != Some(name.as_ref()) {
+            return false;
+        }
+        let own = [&settings.readable, &settings.writable].into_iter().flatten();
+        let within: Vec<&Path> = SYSTEM.iter().map(Path::new).chain(own.map(PathBuf::as_path)).collect();
+        let is_program = |path: PathBuf| {
+            let Ok(path) = path.canonicalize() else { return false };
+            let mode = path.metadata().map_or(0, |at| if at.is_file() { at.mode() } else { 0 });
+            mode & 0o111 != 0 && (!is_walled || within.iter().any(|place| path.starts_with(place)))
+        };
+        let passed = settings.passthrough.iter().rfind(|(name, _)| name == "PATH");
+        let folders = std::env::split_paths(passed.map_or(PATH, |(_, value)| value));
+        folders
+            .filter(|folder| folder.is_absolute())
+            .any(|folder| is_program(folder.join(name)))
+    }
+
     /// The session's directories, made on first use.
     pub async fn workspace(&self, tenant: &str, session: &str) -> Result<Workspace, EnvironmentError> {
         Workspace::open(&self.settings, tenant, session).await
@@ -187,7 +215,8 @@ impl Local {
     }
 
     /// As [`Local::execute`], for a command that somebody looks after: its start
-    /// is told, and it may have a terminal.
+    /// is told, it may have a terminal, and it lasts as long as anything that it
+    /// started, since somebody can end that.
     pub async fn attend(
         &self,
         workspace: &Workspace,
@@ -200,6 +229,7 @@ impl Local {
         let (began, limit) = (Instant::now(), command.timeout);
         let (mut description, stdin) = self.describe(mechanism, workspace, command)?;
         description.terminal = attendance.typed.is_some();
+        description.lasts = true;
         description.grace_ms = u64::try_from(attendance.grace.as_millis()).unwrap_or(u64::MAX);
         let mut run = Run::start(
             &self.settings.exec_program,
@@ -285,6 +315,7 @@ impl Local {
             stdin_bytes: command.stdin.as_ref().map(Vec::len),
             grace_ms: u64::try_from(GRACE.as_millis()).unwrap_or(u64::MAX),
             terminal: false,
+            lasts: false,
             timeout_ms: u64::try_from(command.timeout.as_millis()).unwrap_or(u64::MAX),
             environment: variables(settings, workspace, &command),
             script: command.script,
@@ -316,6 +347,7 @@ fn next(present: &Description, row: &Row) -> Option<Description> {
         grace_ms: present.grace_ms,
         stdin_bytes: None,
         terminal: false,
+        lasts: false,
         environment: present.environment.clone(),
         confinement: present.confinement.clone(),
         held: true,

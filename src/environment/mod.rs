@@ -31,8 +31,6 @@ pub mod unpack;
 mod visible;
 mod workspace;
 
-use std::path::Path;
-
 use tokio_util::sync::CancellationToken;
 
 pub use command::{Attendance, Chunk, Command, EnvironmentError, Finished, Isolation, IsolationChoice, Mechanism};
@@ -128,12 +126,10 @@ impl Environment {
         }
     }
 
-    /// Whether commands find a program of this name.
+    /// Whether commands find a program of this name; see [`Local::has_program`].
     pub fn has_program(&self, name: &str) -> bool {
         match self {
-            Self::Local(_) => local::PATH
-                .split(':')
-                .any(|folder| Path::new(folder).join(name).is_file()),
+            Self::Local(local) => local.has_program(name),
         }
     }
 

@@ -39,6 +39,7 @@ pub(super) struct Ended {
     pub(super) exit_code: i32,
     pub(super) timed_out: bool,
     pub(super) interrupted: bool,
+    pub(super) left_over: bool,
     pub(super) survived: bool,
     pub(super) cwd: Option<PathBuf>,
 }
@@ -50,6 +51,7 @@ impl Ended {
             exit_code: 130,
             timed_out: false,
             interrupted: true,
+            left_over: false,
             survived: false,
             cwd: None,
         }
@@ -65,6 +67,7 @@ impl Ended {
             exit_code: self.exit_code,
             timed_out: self.timed_out,
             interrupted: self.interrupted,
+            left_over: self.left_over,
             survived: self.survived,
             cwd: self.cwd,
             duration: began.elapsed(),
@@ -218,9 +221,14 @@ impl Run {
                 () = sleep_until(deadline) => {
                     self.kill();
                     let exit_code = if cancelled { 130 } else { 124 };
-                    let ended =
-                        Ended { exit_code, timed_out: !cancelled, interrupted: cancelled, survived: true, cwd: None };
-                    return Ok(ended);
+                    return Ok(Ended {
+                        exit_code,
+                        timed_out: !cancelled,
+                        interrupted: cancelled,
+                        left_over: false,
+                        survived: true,
+                        cwd: None,
+                    });
                 }
             }
         }
@@ -277,12 +285,14 @@ impl Run {
                 exit_code,
                 timed_out,
                 interrupted,
+                left_over,
                 survived,
                 cwd,
             }) => Ok(Some(Ended {
                 exit_code,
                 timed_out,
                 interrupted,
+                left_over,
                 survived,
                 cwd,
             })),

@@ -2,6 +2,8 @@
 //! databases: they go on between turns, are told of, typed to and ended, belong
 //! to one session, and end with their server.
 
+mod ends;
+
 use std::time::Duration;
 
 use hermes_server::model::event::EventBody;

@@ -32,6 +32,8 @@ pub(in crate::environment) struct Description {
     pub(in crate::environment) grace_ms: u64,
     /// The process's standard output is a terminal, which the command gets.
     pub(in crate::environment) terminal: bool,
+    /// It is over when its last process is, and not when the shell is.
+    pub(in crate::environment) lasts: bool,
     /// The whole environment of the command.
     pub(in crate::environment) environment: Vec<(String, String)>,
     pub(in crate::environment) confinement: Confinement,
@@ -76,6 +78,8 @@ pub(in crate::environment) enum Report {
         exit_code: i32,
         timed_out: bool,
         interrupted: bool,
+        /// The shell ended by itself, and what it had left running was ended after it.
+        left_over: bool,
         survived: bool,
         cwd: Option<PathBuf>,
     },
@@ -161,6 +165,7 @@ mod tests {
             timeout_ms: 1000,
             grace_ms: 1000,
             terminal: false,
+            lasts: false,
             environment: vec![("A".into(), "b".into())],
             confinement: Confinement {
                 mechanism: Mechanism::Landlock,

@@ -24,7 +24,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal as Caught};
 use rustix::io::fcntl_dupfd_cloexec;
@@ -169,13 +169,12 @@ fn carry_out(
     let group = (!has_own_space).then(|| started.pid.as_raw_nonzero().get());
     // When the server is gone this fails; who waits sees it too and stops all.
     drop(tell(server, &Report::Started { group, isolation }));
-    let grace = Duration::from_millis(description.grace_ms);
     let vigil = Vigil {
         shell: started.pid,
         deaths,
         server: Some(server),
     };
-    let report = accompany(&started, vigil, timeout, grace);
+    let report = accompany(&started, vigil, description, timeout);
     drop(tell(server, &report));
     Ok(!description.terminal && report.is_of_a_plain_end())
 }
@@ -236,20 +235,31 @@ fn first_to_go<T>(start: impl FnOnce() -> T) -> T {
     started
 }
 
-/// Waits for the first of end, time-out and stop, then ends the whole tree.
-fn accompany(started: &Started, mut vigil: Vigil<'_>, timeout: Duration, grace: Duration) -> Report {
-    let first = vigil.next(timeout);
+/// Waits for the first of end, time-out and stop, then ends the whole tree. Where the
+/// command lasts as long as its tree, the end is that of the last process.
+fn accompany(started: &Started, mut vigil: Vigil<'_>, description: &Description, timeout: Duration) -> Report {
+    let began = Instant::now();
+    let mut first = vigil.next(timeout);
     if let Some(Happening::ShellEnded(exit_code)) = first {
-        // Nearly always nothing is left, and the kernel says so at once.
-        let survived = !vigil.is_childless_within(Duration::from_millis(2)) && vigil.end(tree::LEFTOVER_GRACE);
-        return Report::Ended {
-            exit_code,
-            timed_out: false,
-            interrupted: false,
-            survived,
-            cwd: started.place(),
-        };
+        if description.lasts {
+            first = vigil.next(timeout.saturating_sub(began.elapsed()));
+        }
+        if !description.lasts || first == Some(Happening::Childless) {
+            // Nearly always nothing is left, and the kernel says so at once. What is
+            // about to end, such as the reader of what was printed last, may do so.
+            let left_over = !description.lasts && !vigil.is_childless_within(tree::LEFTOVER_GRACE);
+            let survived = left_over && vigil.end(tree::LEFTOVER_GRACE);
+            return Report::Ended {
+                exit_code,
+                timed_out: false,
+                interrupted: false,
+                left_over,
+                survived,
+                cwd: started.place(),
+            };
+        }
     }
+    let grace = Duration::from_millis(description.grace_ms);
     let timed_out = first.is_none();
     let exit_code = if timed_out { 124 } else { 130 };
     let survived = vigil.end(grace);
@@ -257,6 +267,7 @@ fn accompany(started: &Started, mut vigil: Vigil<'_>, timeout: Duration, grace: 
         exit_code,
         timed_out,
         interrupted: !timed_out,
+        left_over: false,
         survived,
         cwd: None,
     }

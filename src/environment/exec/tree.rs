@@ -18,7 +18,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
 
-/// The same for what a finished command left behind; the caller waits for it.
+/// How long what a finished command left behind may take to end by itself, and then to
+/// end when it is asked to; the caller waits for it.
 pub(super) const LEFTOVER_GRACE: Duration = Duration::from_millis(300);
 /// After the first SIGKILL. A process still there hangs inside the kernel.
 const KILL_PATIENCE: Duration = Duration::from_secs(7);

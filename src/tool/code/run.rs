@@ -279,11 +279,13 @@ fn report(call: &Call, ended: Ended) -> Done {
     tell("stdout_bytes_captured", json!(stdout.captured));
     tell("stdout_bytes_total", json!(stdout.total));
     tell("stdout_bytes_omitted", json!(stdout.omitted));
-    if finished.survived {
-        tell(
-            "warning",
-            json!("a process of the program could not be stopped and may still run"),
-        );
+    let warning = match (finished.survived, finished.left_over) {
+        (true, _) => Some("a process of the program could not be stopped and may still run"),
+        (false, true) => Some("what the program left running was ended with it"),
+        (false, false) => None,
+    };
+    if let Some(warning) = warning {
+        tell("warning", json!(warning));
     }
     if let Some(error) = error {
         tell("error", json!(error));

@@ -37,6 +37,9 @@ inventory::submit!(Registered(&Terminal));
 /// original's figures).
 const SPAWN_WAITS: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(8)];
 
+/// Said where something was still running when the shell had ended.
+const LEFT_OVER: &str = "what the command left running was ended with it: what is to go on needs `background: true`";
+
 struct Terminal;
 
 impl Tool for Terminal {
@@ -48,7 +51,7 @@ impl Tool for Terminal {
             description: "Runs a shell command and returns its output and exit code. Files and the working directory \
                 stay from call to call, variables do not. The command runs in a sandbox: it may write in the \
                 workspace and in $TMPDIR only. It gets no input and no terminal, so use options that do not ask \
-                (-y, --no-pager). In the foreground it must end by itself; servers and watchers run with \
+                (-y, --no-pager), and no rights from sudo. In the foreground it must end by itself; servers and watchers run with \
                 background: true, and `process` looks after them. Use read_file and write_file for files rather than \
                 cat, echo or sed. Dangerous commands wait for a person's approval.",
             requires_env: &[],
@@ -75,7 +78,7 @@ impl Tool for Terminal {
                 "background": {
                     "type": "boolean",
                     "description": "true: the call returns at once with a session_id for `process`; the command goes \
-                        on until it ends or is ended, at the latest with the server.",
+                        on until it and all that it started have ended or are ended, at the latest with the server.",
                     "default": false,
                 },
                 "pty": {
@@ -347,17 +350,25 @@ async fn report(call: &Call, workspace: &Workspace, request: &Request<'_>, outpu
     if let Some(meaning) = exit_code_meaning(request.command, end.exit_code) {
         put("exit_code_meaning", json!(meaning));
     }
+    let mut notes = Vec::new();
     let moved = end.cwd.as_deref().filter(|cwd| *cwd != call.cwd);
     let cwd = match moved {
         Some(cwd) if call.host.is_inside(workspace.root(), cwd) && is_directory(workspace, cwd).await => cwd.to_str(),
         Some(_) => {
             let back = call.cwd.display();
-            let note = format!("this directory is outside the workspace; the next command starts in {back} again");
-            put("note", json!(note));
+            notes.push(format!(
+                "this directory is outside the workspace; the next command starts in {back} again"
+            ));
             None
         }
         None => None,
     };
+    if end.left_over {
+        notes.push(LEFT_OVER.to_owned());
+    }
+    if !notes.is_empty() {
+        put("note", json!(notes.join("; ")));
+    }
     Done {
         images: Vec::new(),
         result: Value::Object(fields).to_string(),
