@@ -62,6 +62,11 @@ pub struct Skill {
     pub content: String,
     /// Files beside it, as paths within the skill.
     pub files: Vec<String>,
+    /// Tools that its front matter names under `allowed-tools`, as it writes them.
+    /// They are shown and grant nothing: what a person is asked stays as it is.
+    pub allowed_tools: Vec<String>,
+    /// Programs that its front matter names under `prerequisites.commands`.
+    pub required_commands: Vec<String>,
 }
 
 /// What a skill is to say.

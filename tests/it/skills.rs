@@ -2,6 +2,7 @@
 //! never another tenant's.
 
 mod counts;
+mod needs;
 mod trust;
 
 use hermes_server::model::principal::Scope;

@@ -23,6 +23,11 @@ pub struct Document {
     pub variables: Vec<Variable>,
     /// Files of credentials that it wants, as it names them.
     pub credential_files: Vec<String>,
+    /// Programs that it calls.
+    pub commands: Vec<String>,
+    /// Tools that it says it may use without asking, as it writes them. Shown only:
+    /// no text of a skill loosens what a person is asked.
+    pub allowed_tools: Vec<String>,
     pub compatibility: Option<String>,
     pub platforms: Vec<String>,
     pub setup_help: Option<String>,
@@ -111,20 +116,22 @@ impl Document {
         let metadata = front.0.get("metadata").filter(|value| value.is_object()).cloned();
         let hermes = metadata.as_ref().map_or(&Value::Null, |metadata| &metadata["hermes"]);
         let listed = |key: &str| [front.texts(key), texts(&hermes[key])].concat();
+        let variables = variables(&front);
+        let helped = variables.iter().find_map(|variable| variable.help.clone());
+        let setup = front.0.get("setup").and_then(|setup| setup["help"].as_str());
         Ok(Self {
             name: front.text("name").ok_or(Malformed::Missing("name"))?,
             description,
             tags: listed("tags"),
             related: listed("related_skills"),
-            variables: variables(&front),
+            variables,
             credential_files: credential_files(&front),
+            commands: older(&front, "commands"),
+            allowed_tools: front.0.get("allowed-tools").map_or(Vec::new(), tool_names),
             compatibility: front.text("compatibility"),
             platforms: front.texts("platforms"),
-            setup_help: front
-                .0
-                .get("setup")
-                .and_then(|setup| setup["help"].as_str())
-                .map(str::to_owned),
+            // What is said of one variable is nearer to what is missing.
+            setup_help: helped.or_else(|| setup.map(str::to_owned)),
             metadata,
         })
     }
@@ -177,6 +184,30 @@ fn mapping(front: &str) -> Result<FrontMatter, Malformed> {
         .map_err(|error| Malformed::NoMapping(error.without_snippet().to_string()))
 }
 
+/// What the key says that older skills use.
+fn older(front: &FrontMatter, what: &str) -> Vec<String> {
+    let named = front.0.get("prerequisites");
+    named.map_or(Vec::new(), |named| texts(&named[what]))
+}
+
+/// A list, or one text of names between blanks or commas; those in brackets belong to
+/// the name before them, as in `Bash(git add:*)`.
+fn tool_names(value: &Value) -> Vec<String> {
+    let Value::String(text) = value else {
+        return texts(value);
+    };
+    let mut depth = 0_usize;
+    let parts = text.split(|character: char| {
+        match character {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && (character == ',' || character.is_whitespace())
+    });
+    parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
 /// Files by their paths, each a text or an object with a `path`.
 fn credential_files(front: &FrontMatter) -> Vec<String> {
     let named = match front.0.get("required_credential_files") {
@@ -200,12 +231,7 @@ fn variables(front: &FrontMatter) -> Vec<Variable> {
             variables.push(secret);
         }
     }
-    // The key that older skills use.
-    let older = front
-        .0
-        .get("prerequisites")
-        .map_or(Vec::new(), |older| texts(&older["env_vars"]));
-    for name in older {
+    for name in older(front, "env_vars") {
         if !variables.iter().any(|variable| variable.name == name) {
             variables.extend(variable(&Value::String(name)));
         }
@@ -257,6 +283,9 @@ mod tests {
             .collect();
         assert_eq!(names, [("TOKEN", false), ("URL", true), ("OLD", false)]);
         assert_eq!(document.setup_help.as_deref(), Some("ask ops"));
+        let help = "required_environment_variables:\n  - {name: A}\n  - {name: B, help: see b}\nsetup: {help: ask ops}";
+        let document = skill(&format!("name: x\ndescription: y\n{help}")).unwrap();
+        assert_eq!(document.setup_help.as_deref(), Some("see b"));
     }
 
     #[test]
@@ -312,6 +341,21 @@ mod tests {
         .unwrap();
         assert_eq!(document.variables[0].name, "TOKEN");
         assert_eq!(document.credential_files, ["a.json", "b.json"]);
+    }
+
+    #[test]
+    fn tools_and_programs_that_it_names_are_read_however_they_are_listed() {
+        let read = |front: &str| skill(&format!("name: x\ndescription: y\n{front}")).unwrap();
+        for front in [
+            "allowed-tools: Bash(git add:*) Read,terminal",
+            "allowed-tools: [\"Bash(git add:*)\", Read, terminal]",
+        ] {
+            assert_eq!(read(front).allowed_tools, ["Bash(git add:*)", "Read", "terminal"]);
+        }
+        assert_eq!(read("allowed-tools: a) b( c").allowed_tools, ["a)", "b( c"]);
+        assert!(read("allowed-tools: {a: 1}").allowed_tools.is_empty() && read("").allowed_tools.is_empty());
+        assert_eq!(read("prerequisites:\n  commands: [curl, jq]").commands, ["curl", "jq"]);
+        assert_eq!(read("prerequisites:\n  commands: curl").commands, ["curl"]);
     }
 
     #[test]

@@ -94,6 +94,8 @@ impl Skill {
                 .into_iter()
                 .flat_map(|(_, files)| files)
                 .collect(),
+            allowed_tools: self.document.allowed_tools.clone(),
+            required_commands: self.document.commands.clone(),
         })
     }
 }

@@ -199,6 +199,9 @@ fn whole(skill: &Skill, (host, tenant): (&Host, TenantId)) -> std::io::Result<Sh
             Some(Err(_)) | None => absent.push(name),
         }
     }
+    let environment = host.environment();
+    let is_missing = |name: &&String| !environment.has_program(name);
+    let uncalled: Vec<&String> = document.commands.iter().filter(is_missing).collect();
     let is_refused = !skill.origin.is_of_the_operator() && !absent.is_empty();
     let setup_needed = !missing.is_empty() || !absent.is_empty();
     let mut shown = json!({
@@ -213,8 +216,10 @@ fn whole(skill: &Skill, (host, tenant): (&Host, TenantId)) -> std::io::Result<Sh
         "usage_hint": (!linked.is_empty()).then_some("read a linked file with `skill_view` and its `file_path`"),
         "linked_files": if linked.is_empty() { Value::Null } else { Value::Object(linked) },
         "required_environment_variables": document.variables,
+        "required_commands": document.commands,
         "missing_required_environment_variables": missing,
         "missing_credential_files": absent,
+        "missing_required_commands": uncalled,
         "setup_needed": setup_needed,
         "setup_skipped": false,
         "readiness_status": if setup_needed { "setup_needed" } else { "available" },
@@ -224,11 +229,13 @@ fn whole(skill: &Skill, (host, tenant): (&Host, TenantId)) -> std::io::Result<Sh
     } else {
         "what is missing has to be given in the session; commands see no secrets of the server"
     };
+    let tools = !document.allowed_tools.is_empty();
     let more = [
         ("setup_note", setup_needed.then(|| json!(note))),
         ("setup_help", document.setup_help.as_ref().map(|help| json!(help))),
         ("compatibility", document.compatibility.as_ref().map(|text| json!(text))),
         ("metadata", document.metadata.clone()),
+        ("allowed_tools", tools.then(|| json!(document.allowed_tools))),
     ];
     if let Some(fields) = shown.as_object_mut() {
         let said = more
