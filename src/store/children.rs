@@ -24,6 +24,25 @@ impl Rows<'_> {
         rows.iter().map(|row| self.record(row)).collect()
     }
 
+    /// Files that a session left, or what works for it at whatever depth: the paths in
+    /// the workspace that they share, those written last first.
+    pub async fn paths_written(&mut self, session: SessionId, most: u32) -> Result<Vec<String>, StoreError> {
+        const SQL: &str = "
+            with recursive below (session_id) as (
+                select session_id from session where tenant_id = $1 and session_id = $2
+                union all
+                select child.session_id
+                from below
+                join tool_call c on c.tenant_id = $1 and c.session_id = below.session_id and c.execution = 'children'
+                join session child on child.tenant_id = $1 and child.delegated_by = c.call_id)
+            select path from artifact
+            where tenant_id = $1 and session_id in (select session_id from below) and path is not null
+            group by path order by max(artifact_id) desc limit $3";
+        let args = [self.tenant.into(), session.into(), most.into()];
+        let rows = self.conn.rows(SQL, &args).await?;
+        rows.iter().map(|row| row.text("path")).collect()
+    }
+
     /// Hides every session that works for `root`, at whatever depth.
     pub async fn hide_descendants(&mut self, root: SessionId, at: Timestamp) -> Result<(), StoreError> {
         const SQL: &str = "

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::base::Timestamp;
 use crate::base::text::first_chars;
 use crate::model::artifact::Kept;
-use crate::model::id::CallId;
+use crate::model::id::{CallId, SessionId};
 use crate::model::lineage::{Lineage, Subagent};
 use crate::model::message::text_of;
 use crate::model::record::{SessionRecord, TurnRecord};
@@ -20,7 +20,7 @@ use crate::turn::state::State;
 /// Characters that a child's report has at least, however full the parent's window
 /// is (Hermes).
 const SUMMARY_FLOOR: usize = 2_000;
-/// Newest files of a child that are looked at.
+/// Files of a child, and of what worked for it, that are looked at: those written last.
 const MOST_WRITTEN: u32 = 200;
 /// Characters of a token, about.
 const TOKEN_CHARS: usize = 4;
@@ -133,6 +133,7 @@ async fn one(
         "exit_reason": exit_reason,
         "tokens": {"input": turn.usage.input_tokens, "output": turn.usage.output_tokens},
         "tool_trace": trace,
+        "live_transcript": transcript(child.session_id),
         "child_session_id": child.session_id,
     });
     if let Some(fields) = result.as_object_mut() {
@@ -154,7 +155,7 @@ async fn one(
     Ok(result)
 }
 
-/// Files that the child wrote and the parent's model has seen: what it remembers
+/// Files that the child or its own children wrote and the parent's model has seen: what it remembers
 /// of them is of before.
 async fn stale(
     rows: &mut Rows<'_>,
@@ -167,12 +168,16 @@ async fn stale(
     }
     let seen = FileViews::parse(&parent.session.seen_files);
     let root = engine.workspace_path(parent.session.tenant_id, parent.session.home());
-    let written = rows.artifacts(child.session_id, None, MOST_WRITTEN).await?;
-    let mut paths: Vec<String> = written.into_iter().filter_map(|written| written.path).collect();
+    let mut paths = rows.paths_written(child.session_id, MOST_WRITTEN).await?;
     paths.sort_unstable();
-    paths.dedup();
     paths.retain(|path| seen.knows(&FileKey::of(&root.join(path))));
     Ok(paths)
+}
+
+/// Where people follow what a child did, or does: a child is a session with a log of
+/// its own.
+fn transcript(child: SessionId) -> String {
+    format!("/v1/sessions/{child}/stream")
 }
 
 /// `status` and `exit_reason` in the words of the original.

@@ -79,6 +79,14 @@ fn children_work_side_by_side_and_their_reports_are_the_result() {
         let log = owner.get(&log).await.expect(200)["data"].clone();
         assert_eq!(log[0]["type"], "session.created");
         assert_eq!(log.as_array().unwrap().last().unwrap()["type"], "session.status");
+        // Each report says where its child is followed, and there it is.
+        for (report, child) in [one, two].into_iter().zip(&ids) {
+            let transcript = report["live_transcript"].as_str().unwrap();
+            let mut followed = owner.stream(&web, &format!("{transcript}?after=0")).await;
+            let created = followed.until("session.created").await.data;
+            assert_eq!(created["data"]["session"]["id"], *child);
+            followed.until("turn.completed").await;
+        }
         let own = owner.get("/v1/sessions").await.expect(200);
         assert_eq!(
             own["data"].as_array().unwrap().len(),

@@ -90,6 +90,44 @@ fn without_a_model_of_their_own_children_have_that_of_the_turn() {
 }
 
 #[test]
+fn files_that_childrens_children_wrote_are_told_all_the_way_up() {
+    on_both(async |mut place| {
+        place.config.delegation.max_spawn_depth = 3;
+        let web = place.serve().await;
+        let mut talk = Talk::new(&web, &web.owner().await, &json!({})).await;
+        let write = |path: &str, text: &str| format!("/tool write_file {}", json!({"path": path, "content": text}));
+        let delegate = |goal: &str| {
+            let task = json!({"goal": goal, "role": "orchestrator"});
+            format!("/tool delegate_task {task}\n/then\n/say done")
+        };
+        let deepest = format!(
+            "{}\n{}\n/then\n/say written",
+            write("deep.txt", "two\n"),
+            write("new.txt", "x\n")
+        );
+        let middle = format!("{}\n/then\n{}", write("own.txt", "mine\n"), delegate(&deepest));
+        let sides = json!({"tasks": [{"goal": delegate(&middle), "role": "orchestrator"}, {"goal": "/say nothing"}]});
+        talk.say(&format!(
+            "{}\n{}\n{}\n/then\n/tool delegate_task {sides}\n/then\n/say done",
+            write("deep.txt", "one\n"),
+            write("own.txt", "one\n"),
+            write("kept.txt", "one\n"),
+        ))
+        .await;
+        talk.events.until("turn.completed").await;
+        let messages = talk.client.get(&talk.path("/messages")).await.expect(200);
+        let report: Value = serde_json::from_str(results(&messages).last().unwrap()).unwrap();
+        assert_eq!(
+            report["results"][0]["stale_paths"],
+            json!(["deep.txt", "own.txt"]),
+            "{report}"
+        );
+        assert_eq!(report["results"][1]["stale_paths"], Value::Null);
+        web.stop().await;
+    });
+}
+
+#[test]
 fn the_parent_is_told_which_files_that_it_knows_its_children_wrote() {
     on_both(async |mut place| {
         let web = place.serve().await;
