@@ -160,6 +160,12 @@ impl Asked {
             "count" => Mode::Counts,
             _ => return Err(error("`output_mode` is `content`, `files_only` or `count`")),
         };
+        let offset = number(arguments, "offset", 0);
+        if MAX_OFFSET < offset {
+            return Err(error(&format!(
+                "`offset` is at most {MAX_OFFSET}: narrow the pattern instead"
+            )));
+        }
         let glob = arguments["file_glob"].as_str().filter(|glob| !glob.trim().is_empty());
         Ok(Self {
             pattern: pattern.to_owned(),
@@ -167,7 +173,7 @@ impl Asked {
             root: root(arguments).to_owned(),
             glob: glob.map(str::to_owned),
             window: Window {
-                offset: number(arguments, "offset", 0).min(MAX_OFFSET),
+                offset,
                 limit: number(arguments, "limit", LIMIT).clamp(1, MAX_LIMIT),
             },
             mode,

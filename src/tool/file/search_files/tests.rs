@@ -101,6 +101,9 @@ async fn many_lines_come_grouped_and_in_pages() {
         json!({"path": "a.txt", "line": 3, "content": "hit 3"})
     );
     assert!(hint.is_some());
+    let (refused, _) = said(&bench, json!({"pattern": "hit", "offset": 10_001})).await;
+    let error = refused["error"].as_str().unwrap();
+    assert!(error.contains("`offset` is at most 10000"), "{error}");
 }
 
 #[tokio::test]
