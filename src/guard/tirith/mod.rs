@@ -94,7 +94,7 @@ impl Scan {
     /// `.app` is an ordinary ending of names by now.
     fn is_about_apps_alone(&self) -> bool {
         let is_app = |found: &Found| {
-            let texts = [&found.value, &found.title, &found.description];
+            let texts = [&found.value, &found.description];
             found.rule_id == "lookalike_tld" && texts.iter().any(|text| ends_in_app(text))
         };
         self.action == Action::Warn && !self.findings.is_empty() && self.findings.iter().all(is_app)
@@ -143,7 +143,11 @@ fn found(value: &Value) -> Found {
         severity: text("severity"),
         title: text("title"),
         description: text("description"),
-        value: text("value"),
+        value: ["value", "tld", "detail", "message"]
+            .iter()
+            .map(|name| text(name))
+            .find(|told| !told.is_empty())
+            .unwrap_or_default(),
     }
 }
 
