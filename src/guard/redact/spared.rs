@@ -47,9 +47,13 @@ pub(super) fn assigned(found: &Found<'_>) -> bool {
 /// `name=value`: at the start of a line, or of a name in a namespace. Within a
 /// sentence it is said, not set, and a link keeps its parameters.
 pub(super) fn set(found: &Found<'_>) -> bool {
-    let word = found.before.rsplit(char::is_whitespace).next().unwrap_or_default();
+    /// No link that is meant to be followed is longer.
+    const LONGEST_LINK: usize = 2048;
     let is_set = found.begins_line || found.name.contains('.');
-    !is_set || word.contains("://") || found.secret.contains("://") || assigned(found)
+    let from = found.before.len().saturating_sub(LONGEST_LINK);
+    let near = found.before.get(found.before.floor_char_boundary(from)..);
+    let word = near.and_then(|near| near.rsplit(char::is_whitespace).next());
+    !is_set || word.is_some_and(|word| word.contains("://")) || found.secret.contains("://") || assigned(found)
 }
 
 /// `name: value`.

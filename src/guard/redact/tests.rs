@@ -72,6 +72,10 @@ fn hostile_text_takes_linear_time() {
         "https://",
         "a=1&",
         "bot1234567890",
+        "x&token=a",
+        "a.token=b&",
+        "//a@",
+        "+1234567",
     ] {
         redact(&unit.repeat(100_000 / unit.len()), Mode::Egress);
     }
