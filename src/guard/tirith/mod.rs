@@ -69,13 +69,14 @@ impl Scan {
         };
         let printed: Value = serde_json::from_str(stdout).unwrap_or_default();
         let findings = printed.get("findings").and_then(Value::as_array);
+        let is_understood = findings.is_none_or(|all| all.iter().all(Value::is_object));
         let findings = findings.into_iter().flatten().take(MOST_FINDINGS);
         let scan = Self {
             action,
             findings: findings.filter(|found| found.is_object()).map(found).collect(),
             summary: cut(&printed, "summary", LONGEST_SUMMARY),
         };
-        Some(if scan.is_about_apps_alone() {
+        Some(if is_understood && scan.is_about_apps_alone() {
             Self::default()
         } else {
             scan
