@@ -32,13 +32,12 @@ pub fn without_comments(command: &str) -> String {
         let began_in_quote = quote.is_some();
         let cut = comment_at(line, &mut quote);
         let text = cut.and_then(|at| line.get(..at)).unwrap_or(line);
-        // Blanks at the end of a quoted line are part of the text.
-        let text = if quote.is_some() { text } else { text.trim_end() };
+        let text = if cut.is_some() { text.trim_end() } else { text };
         if !text.is_empty() || kept.is_empty() || began_in_quote {
             kept.push(text.to_owned());
         }
     }
-    kept.join("\n")
+    kept.join("\n").trim_end().to_owned()
 }
 
 /// Where the line's comment begins; `quote` is the one that is open.
@@ -124,6 +123,7 @@ mod tests {
             ("echo 'a\n# b\n\nc' # end", "echo 'a\n# b\n\nc'"),
             ("ls;# x\n# y\n\npwd", "ls;\npwd"),
             ("echo \"a\\\"# b\" # c", "echo \"a\\\"# b\""),
+            ("cat <<E  \n  \nx\nE\n", "cat <<E  \n  \nx\nE"),
         ] {
             assert_eq!(without_comments(command), expected, "{command:?}");
         }

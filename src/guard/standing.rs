@@ -78,9 +78,14 @@ pub fn under(command: &str, read: Judgement, setting: &Setting<'_>, standing: &S
             end: command.len(),
         };
         let description = format!("the operator forbids commands such as `{entry}` (`approvals.deny`)");
+        // What is denied anyway says so first: no list could let it run.
+        let place = match judgement.verdict {
+            Verdict::Deny => judgement.findings.len(),
+            _ => 0,
+        };
         judgement.verdict = Verdict::Deny;
         let denied = finding(USER_DENY, "operator deny list", description, Severity::Critical, span);
-        judgement.findings.insert(0, denied);
+        judgement.findings.insert(place, denied);
     }
     if setting.backend.is_isolated() && !standing.mounts_host {
         judgement.verdict = match (standing.container, judgement.verdict) {
@@ -124,6 +129,23 @@ mod tests {
             assert_eq!(judgement.findings[0].rule, USER_DENY);
         }
         assert_eq!(verdict("git pull", Backend::Local, &standing), Verdict::Allow);
+    }
+
+    #[test]
+    fn the_floor_speaks_before_the_deny_list() {
+        let deny = DenyList::new(&["*".to_owned()]).unwrap();
+        let standing = Standing {
+            deny: Some(&deny),
+            ..Standing::default()
+        };
+        let rules = |command| -> Vec<String> {
+            let findings = check_under(command, &ALICE, &standing).findings;
+            findings.into_iter().map(|finding| finding.rule).collect()
+        };
+        let denied = rules("rm -rf /");
+        assert_ne!(denied[0], USER_DENY);
+        assert!(denied.contains(&USER_DENY.to_owned()));
+        assert_eq!(rules("rm -rf x")[0], USER_DENY);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use url::{Host, Url};
+use url::{Host, Url, form_urlencoded};
 
 /// Why an address is not asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,6 +53,11 @@ pub fn check(text: &str, allow_private: bool) -> Result<Url, Blocked> {
     // is not what was written.
     let host = text.split_once("://").map_or("", |(_, rest)| rest);
     if host.is_empty() || host.starts_with(['/', '\\', '?', '#']) {
+        return Err(Blocked::Host);
+    }
+    // To some a backslash ends the host, to others it is a part of it.
+    let authority = host.split(['/', '?', '#']).next().unwrap_or_default();
+    if authority.contains('\\') {
         return Err(Blocked::Host);
     }
     Ok(url)
@@ -160,10 +165,13 @@ fn kind_v6(address: Ipv6Addr) -> Kind {
         // Mapped addresses are judged by the one inside.
         _ if address.to_ipv4_mapped().is_some() => Kind::Public,
         (0, _) | (0x0100, 0) | (0x2001, 0x0db8) | (0x3ff0..=0x3fff, _) | (0xff00..=0xffff, _) => Kind::Nowhere,
-        // Tunnels whose other end the address names in part.
-        (0x2001, 0) => Kind::Nowhere,
+        // Protocols of their own: tunnels, tests, names that are no places.
+        (0x2001, 0..0x0200) => Kind::Nowhere,
         (0xfc00..=0xfdff, _) | (0xfe80..=0xfeff, _) => Kind::Private,
-        _ => Kind::Public,
+        // Translated addresses are judged by the one inside.
+        (0x2000..=0x3fff, _) | (0x64, 0xff9b) => Kind::Public,
+        // Nothing else was ever given out.
+        _ => Kind::Nowhere,
     }
 }
 
@@ -183,27 +191,62 @@ fn embedded(address: IpAddr) -> Option<IpAddr> {
 }
 
 /// The address as it is sent: names of other scripts in their ASCII form, other
-/// characters escaped, what is escaped already left alone.
+/// characters escaped, what is escaped already left alone. Blanks around it, and
+/// before the host, are slips of the pen.
 pub fn normalised(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_graphic() && !b"<>\"{}|\\^`".contains(&byte);
-    if text.bytes().all(plain) {
-        return text.to_owned();
-    }
-    let Ok(url) = Url::parse(text) else {
+    // Clients leave breaks of lines out, wherever they stand.
+    let text = text.trim().replace(['\t', '\n', '\r'], "");
+    let text = text.as_str();
+    let Some((scheme, rest)) = text.split_once("://") else {
         return text.to_owned();
     };
-    let bare = text
-        .split_once("://")
-        .is_some_and(|(_, rest)| !rest.contains(['/', '?', '#']));
-    match url.as_str().strip_suffix('/') {
-        Some(without) if bare => without.to_owned(),
-        _ => url.into(),
+    let rest = rest.trim_start();
+    let scheme = scheme.to_ascii_lowercase();
+    if !["http", "https"].contains(&scheme.as_str()) {
+        return text.to_owned();
     }
+    let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let mut address = format!("{scheme}://{}{}", in_ascii(authority), escaped(path, b""));
+    for (sign, part) in [('?', query), ('#', fragment)] {
+        if !part.is_empty() {
+            address.push(sign);
+            address.push_str(&escaped(part, b"?"));
+        }
+    }
+    address
+}
+
+fn in_ascii(authority: &str) -> String {
+    let (user, host) = match authority.rsplit_once('@') {
+        Some((user, host)) => (format!("{user}@"), host),
+        None => (String::new(), authority),
+    };
+    let (name, port) = host.split_at(host.find(':').unwrap_or(host.len()));
+    match Host::parse(name) {
+        Ok(Host::Domain(ascii)) if !name.is_ascii() => format!("{user}{ascii}{port}"),
+        _ => authority.to_owned(),
+    }
+}
+
+/// Every character escaped that may not stand in a path, but for `more`.
+fn escaped(part: &str, more: &[u8]) -> String {
+    let plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~/%:@!$&'()*+,;=".contains(&byte) || more.contains(&byte);
+    let mut text = String::with_capacity(part.len());
+    for byte in part.bytes() {
+        match plain(byte) {
+            true => text.push(char::from(byte)),
+            false => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
 }
 
 /// Names of parameters that usually carry a secret. Short common ones (`key`,
 /// `code`, `session`) are left out: they name other things more often.
-const SENSITIVE: [&str; 24] = [
+const SENSITIVE: [&str; 30] = [
     "token",
     "access_token",
     "refresh_token",
@@ -215,28 +258,37 @@ const SENSITIVE: [&str; 24] = [
     "api-key",
     "x-api-key",
     "client_secret",
+    "credential",
+    "credentials",
     "secret",
+    "session_id",
     "password",
     "passwd",
     "pwd",
     "private_key",
     "secret_key",
     "signature",
-    "sig",
     "jwt",
     "authorization",
+    "awsaccesskeyid",
     "x-amz-signature",
     "x-amz-security-token",
     "x-goog-signature",
+    "x_amz_signature",
+    "x_amz_security_token",
+    "x_goog_signature",
 ];
 
-/// The first parameter of the query that usually carries a secret, and does.
+/// The first parameter of the query that usually carries a secret, and does. A
+/// name may be escaped, even twice.
 pub fn sensitive_parameter(text: &str) -> Option<String> {
-    let query = text.split('#').next()?.split_once('?')?.1;
-    query.split('&').find_map(|pair| {
-        let (name, value) = pair.split_once('=')?;
-        let known = SENSITIVE.contains(&name.to_lowercase().as_str());
-        (known && !value.is_empty()).then(|| name.to_owned())
+    let query = text.trim().split('#').next()?.split_once('?')?.1;
+    let named = |name: &str| form_urlencoded::parse(query.as_bytes()).any(|(other, _)| other == name);
+    form_urlencoded::parse(query.as_bytes()).find_map(|(name, value)| {
+        let plain = form_urlencoded::parse(name.as_bytes()).next()?.0.to_lowercase();
+        // A signed link says until when it is valid.
+        let known = SENSITIVE.contains(&plain.as_str()) || (plain == "sig" && named("se"));
+        (known && !value.is_empty()).then(|| name.into_owned())
     })
 }
 
@@ -302,8 +354,40 @@ mod tests {
             ("https://m\u{fc}nich.example", "https://xn--mnich-kva.example"),
             ("https://EXAMPLE.com?a=%20", "https://EXAMPLE.com?a=%20"),
             ("https://example.com/?q=a b&c=%20", "https://example.com/?q=a%20b&c=%20"),
+            (" https:// docs.example/x ", "https://docs.example/x"),
+            (
+                "HTTPS://a@m\u{fc}nich.example:8/[x]|y#\u{e9}",
+                "https://a@xn--mnich-kva.example:8/%5Bx%5D%7Cy#%C3%A9",
+            ),
+            ("ftp://example.com/\u{e4} b", "ftp://example.com/\u{e4} b"),
+            ("no address", "no address"),
         ] {
             assert_eq!(normalised(text), expected);
         }
+    }
+
+    #[test]
+    fn a_name_of_a_secret_is_known_however_it_is_written() {
+        for (text, name) in [
+            ("https://a.example/?to%6ben=x", Some("token")),
+            ("https://a.example/?%2574oken=x", Some("%74oken")),
+            ("https://a.example/?a=1&AWSAccessKeyId=x", Some("AWSAccessKeyId")),
+            ("https://a.example/?sig=x", None),
+            ("https://a.example/?se=2030&sig=x", Some("sig")),
+            ("https://a.example/?token=", None),
+        ] {
+            assert_eq!(sensitive_parameter(text).as_deref(), name, "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses_that_were_never_given_out_are_not_asked() {
+        for text in ["5f00::1", "abcd::1", "1::1", "2001:2::1", "2001:20::1"] {
+            assert!(check_address(address(text).unwrap(), false).is_err(), "{text}");
+        }
+        for text in ["2606:4700::1111", "64:ff9b::808:808", "::ffff:8.8.8.8"] {
+            assert_eq!(check_address(address(text).unwrap(), false), Ok(()), "{text}");
+        }
+        assert_eq!(verdict("https://a.example\\@10.0.0.1/", false), Err(Blocked::Host));
     }
 }

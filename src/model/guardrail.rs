@@ -83,7 +83,11 @@ pub struct Signature {
 impl Signature {
     pub fn of(tool: &str, arguments: &Value) -> Self {
         let mut text = String::new();
-        canonical(arguments, &mut text);
+        match arguments.is_object() {
+            true => canonical(arguments, &mut text),
+            // A call without arguments, however that is written.
+            false => text.push_str("{}"),
+        }
         Self {
             tool: tool.to_owned(),
             args_hash: hash(&text),
@@ -124,6 +128,16 @@ fn canonical(value: &Value, out: &mut String) {
         }
         plain => out.push_str(&plain.to_string()),
     }
+}
+
+/// What a result says, in whatever order and with whatever blanks it says it.
+fn said(result: &str) -> String {
+    let Ok(value) = serde_json::from_str::<Value>(result) else {
+        return result.to_owned();
+    };
+    let mut text = String::new();
+    canonical(&value, &mut text);
+    text
 }
 
 fn hash(text: &str) -> String {
@@ -257,7 +271,7 @@ impl Guardrail {
             self.calls.retain(|seen| seen.key != call.key());
             return Verdict::allow(0);
         }
-        let result = hash(result).get(..16).unwrap_or_default().to_owned();
+        let result = hash(&said(result)).get(..16).unwrap_or_default().to_owned();
         let count = self.count(call, |seen| {
             seen.failures = 0;
             seen.same = if seen.result == result { seen.same + 1 } else { 1 };
@@ -323,21 +337,66 @@ pub fn says_failed(tool: &str, result: &str) -> bool {
     const LOOKED_AT: usize = 500;
     let read: Option<Value> = serde_json::from_str(result).ok().filter(Value::is_object);
     let field = |name: &str| read.as_ref().and_then(|read| read.get(name));
+    let names_error = field("error").is_some_and(|error| !is_nothing(error));
     match tool {
-        "terminal" => return field("exit_code").and_then(Value::as_i64).is_some_and(|code| code != 0),
+        "terminal" => return field("exit_code").is_some_and(|code| !is_zero(code)),
         // What reached the disk did, whatever a checker said of it.
-        "write_file" if field("bytes_written").is_some() && field("error").is_none_or(Value::is_null) => return false,
-        "patch" if field("success") == Some(&Value::Bool(true)) => return false,
-        "memory" if field("success") == Some(&Value::Bool(false)) => return true,
+        "write_file" if field("bytes_written").is_some() && !names_error => return false,
+        "patch" if field("success") == Some(&Value::Bool(true)) && !names_error => return false,
         _ => {}
     }
     let start: String = result.chars().take(LOOKED_AT).flat_map(char::to_lowercase).collect();
     start.contains("\"error\"") || start.contains("\"failed\"") || result.starts_with("Error")
 }
 
+/// The code of a command that has not failed, or has none.
+fn is_zero(code: &Value) -> bool {
+    code.is_null() || code == &Value::Bool(false) || code.as_f64() == Some(0.0)
+}
+
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        plain => is_zero(plain),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_result_says_of_itself_is_read_as_its_tool_means_it() {
+        for (tool, result, failed) in [
+            ("terminal", r#"{"exit_code": "1"}"#, true),
+            ("terminal", r#"{"exit_code": 0.0}"#, false),
+            ("write_file", r#"{"bytes_written": 1, "error": ""}"#, false),
+            ("patch", r#"{"success": true, "error": "no"}"#, true),
+            ("memory", r#"{"success": false}"#, false),
+            ("memory", r#"{"success": false, "error": "over the limit"}"#, true),
+        ] {
+            assert_eq!(says_failed(tool, result), failed, "{tool} {result}");
+        }
+    }
+
+    #[test]
+    fn the_same_said_in_another_order_is_no_progress() {
+        let (mut all, limits) = (Guardrail::default(), Limits::default());
+        let call = Signature::of("read_file", &json!({}));
+        all.after(&call, false, r#"{"a":1,"b":2}"#, &limits);
+        let verdict = all.after(&call, false, r#"{ "b": 2, "a": 1 }"#, &limits);
+        assert_eq!(verdict.count, 2);
+    }
+
+    #[test]
+    fn arguments_that_are_no_object_are_none() {
+        let none = Signature::of("read_file", &json!({}));
+        for arguments in [json!(null), json!([1]), json!("text")] {
+            assert_eq!(Signature::of("read_file", &arguments), none);
+        }
+    }
 
     #[test]
     fn the_record_of_a_turn_stays_small() {

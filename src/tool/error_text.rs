@@ -14,7 +14,7 @@ use crate::base::text;
 const PREFIX: &str = "[TOOL_ERROR] ";
 /// The longest text that is shown (the original's limit).
 const MAX_CHARS: usize = 2000;
-/// What is looked at; bounds the work on markup that hides in markup.
+/// What is looked at more than once; bounds the work on markup that hides in markup.
 const MAX_READ: usize = 2 * MAX_CHARS;
 
 #[allow(clippy::expect_used, reason = "a constant pattern; a test builds it")]
@@ -24,17 +24,21 @@ static TAG: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 #[allow(clippy::expect_used, reason = "a constant pattern; a test builds it")]
-static FENCE: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"\A\s*```[A-Za-z]*[ \t]*\n?|```\s*\z").expect("constant pattern"));
+static FENCE_OPENS: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(?m)^\s*```(?:json|xml|html|markdown)?\s*").expect("constant pattern"));
+
+#[allow(clippy::expect_used, reason = "a constant pattern; a test builds it")]
+static FENCE_CLOSES: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?m)\s*```\s*$").expect("constant pattern"));
 
 /// The text of a failure, made harmless and short, with its prefix.
 pub fn sanitise(message: &str) -> String {
-    let mut clean = text::first_chars(message, MAX_READ).to_owned();
+    let mut clean = text::first_chars(&TAG.replace_all(message, ""), MAX_READ).to_owned();
     // Taking a tag out may join the halves of another.
     while TAG.is_match(&clean) {
         clean = TAG.replace_all(&clean, "").into_owned();
     }
-    let clean = FENCE.replace_all(&clean, "");
+    let clean = FENCE_OPENS.replace_all(&clean, "");
+    let clean = FENCE_CLOSES.replace_all(&clean, "");
     if clean.chars().nth(MAX_CHARS).is_none() {
         return format!("{PREFIX}{clean}");
     }

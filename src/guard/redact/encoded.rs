@@ -8,7 +8,7 @@ use base64::alphabet::{STANDARD, URL_SAFE};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use regex::{Captures, Regex};
 
-use super::{Mode, compiled, hidden, rule, token};
+use super::{Mode, compiled, hidden, plain};
 
 /// Lines as `base64` and e-mail wrap them, then what is left.
 static RUN: LazyLock<Regex> =
@@ -95,5 +95,5 @@ fn holds_secret(run: &str, mode: Mode) -> bool {
     let Some(decoded) = decoded.and_then(|bytes| String::from_utf8(bytes).ok()) else {
         return false;
     };
-    rule::apply(token::apply(&decoded, mode), mode) != decoded
+    plain(&decoded, mode) != decoded
 }

@@ -6,7 +6,9 @@
 
 mod encoded;
 mod known;
+mod rows;
 mod rule;
+mod spared;
 mod stream;
 mod token;
 
@@ -27,8 +29,8 @@ pub enum Mode {
     Egress,
     /// Source code and command output: assignments stay, or code would break.
     Code,
-    /// A file's content: as code, with a marker that cannot be written back by
-    /// mistake as if it were the secret.
+    /// A file's content: as code, and what would show the ends of a secret is a
+    /// marker, which nobody writes back by mistake as if it were the secret.
     File,
 }
 
@@ -40,7 +42,12 @@ impl Mode {
 
 /// Masks every secret that a rule knows.
 pub fn redact(text: &str, mode: Mode) -> String {
-    encoded::apply(rule::apply(token::apply(text, mode), mode), mode)
+    encoded::apply(plain(text, mode), mode)
+}
+
+/// Without a look into what is encoded.
+fn plain(text: &str, mode: Mode) -> String {
+    token::apply(&rule::apply(text.to_owned(), mode), mode)
 }
 
 /// Masks the output of a command: as code, unless the command prints the
@@ -77,7 +84,8 @@ fn prints_environment(command: &str) -> bool {
         let program = part
             .split_whitespace()
             .find(|word| !word.contains('=') && *word != "sudo")
-            .unwrap_or_default();
+            .unwrap_or_default()
+            .trim_matches(['"', '\'']);
         let name = program.rsplit('/').next().unwrap_or_default();
         ["env", "printenv", "set", "export", "declare", "typeset"].contains(&name)
     })

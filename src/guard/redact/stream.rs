@@ -105,7 +105,11 @@ impl Stream {
         let rest = self.held.get(begin..)?;
         let (first, more) = rest.split_once('\n').unwrap_or((rest, ""));
         let may_be_key = !first.contains("-----\n") && (first.contains("PRIVATE KEY") || more.is_empty());
-        (may_be_key && !more.contains(KEY_ENDS)).then_some(begin)
+        // The last line names the key, in words of its own.
+        let is_over = more
+            .split_once(KEY_ENDS)
+            .is_some_and(|(_, end)| end.contains(['-', '\n']));
+        (may_be_key && !is_over).then_some(begin)
     }
 
     fn emit(&mut self, cut: usize) -> String {

@@ -363,7 +363,9 @@ fn deleted(call: &Call, scene: &Scene<'_>, which: fn(&str) -> bool) -> Option<Sp
         let folded = locate(&file.text, scene.setting);
         let path = without_glob(&folded);
         let pattern = path.contains(['*', '?', '[']);
-        which(path) || (pattern && PROTECTED.iter().any(|folder| which(folder) && may_match(path, folder)))
+        which(path)
+            || which(&path.to_ascii_lowercase())
+            || (pattern && PROTECTED.iter().any(|folder| which(folder) && may_match(path, folder)))
     };
     call.operands().find(|file| names(file)).map(|file| file.span)
 }

@@ -214,19 +214,27 @@ fn part_matches(pattern: &[u8], part: &[u8]) -> bool {
     pattern.get(at..).unwrap_or_default().iter().all(|byte| *byte == b'*')
 }
 
+/// Some file systems do not tell `/ETC` from `/etc`.
 pub(super) fn classify(text: &str, setting: &Setting<'_>) -> Option<Class> {
     let folded = locate(text, setting);
-    if is_block_device(&folded) {
+    class_of(&folded, setting).or_else(|| {
+        let has_capitals = folded.bytes().any(|byte| byte.is_ascii_uppercase());
+        has_capitals.then(|| class_of(&folded.to_ascii_lowercase(), setting))?
+    })
+}
+
+fn class_of(folded: &str, setting: &Setting<'_>) -> Option<Class> {
+    if is_block_device(folded) {
         return Some(Class::Device);
     }
-    if in_any(&folded, SYSTEM_FOLDERS) && !in_any(&folded, TEMPORARY) {
+    if in_any(folded, SYSTEM_FOLDERS) && !in_any(folded, TEMPORARY) {
         return Some(Class::System);
     }
-    if in_any(&folded, PROGRAM_FOLDERS) && !folded.contains("/lib/systemd/") {
+    if in_any(folded, PROGRAM_FOLDERS) && !folded.contains("/lib/systemd/") {
         return Some(Class::Programs);
     }
     if in_any(
-        &folded,
+        folded,
         &[
             "/var/spool/cron",
             "/Library/LaunchDaemons",
@@ -239,7 +247,7 @@ pub(super) fn classify(text: &str, setting: &Setting<'_>) -> Option<Class> {
         return Some(Class::Autostart);
     }
     let base = folded.rsplit('/').next().unwrap_or_default();
-    if let Some(inside) = in_home(&folded) {
+    if let Some(inside) = in_home(folded) {
         if matches!(inside, ".hermes/.env" | ".hermes/config.yaml") {
             return Some(Class::Agent);
         }
@@ -252,7 +260,7 @@ pub(super) fn classify(text: &str, setting: &Setting<'_>) -> Option<Class> {
         }
     }
     // Agents often work in the home directory without saying so.
-    if setting.cwd.is_none() && (START_FILES.contains(&folded.as_ref()) || folded.starts_with(".ssh/")) {
+    if setting.cwd.is_none() && (START_FILES.contains(&folded) || folded.starts_with(".ssh/")) {
         return Some(Class::Sensitive);
     }
     is_project_file(base).then_some(Class::Project)

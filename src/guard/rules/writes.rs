@@ -167,9 +167,10 @@ fn copied(call: &Call, found: &mut Vec<Write>) {
         return;
     }
     let operands: Vec<&Value> = call.operands().collect();
-    if let [.., _, last] = operands.as_slice() {
-        found.push(write(last, How::Copy));
-    }
+    // Behind the words that are written `xargs` puts those that it reads, or none.
+    let extended = call.wrapped_by(&["xargs", "gxargs", "parallel"]);
+    let targets = operands.get(if extended { 1 } else { operands.len().max(2) - 1 }..);
+    found.extend(targets.into_iter().flatten().map(|target| write(target, How::Copy)));
 }
 
 fn sed(call: &Call, found: &mut Vec<Write>) {

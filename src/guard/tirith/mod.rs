@@ -69,13 +69,14 @@ impl Scan {
         };
         let printed: Value = serde_json::from_str(stdout).unwrap_or_default();
         let findings = printed.get("findings").and_then(Value::as_array);
+        let is_understood = findings.is_none_or(|all| all.iter().all(Value::is_object));
         let findings = findings.into_iter().flatten().take(MOST_FINDINGS);
         let scan = Self {
             action,
             findings: findings.filter(|found| found.is_object()).map(found).collect(),
             summary: cut(&printed, "summary", LONGEST_SUMMARY),
         };
-        Some(if scan.is_about_apps_alone() {
+        Some(if is_understood && scan.is_about_apps_alone() {
             Self::default()
         } else {
             scan
@@ -94,7 +95,7 @@ impl Scan {
     /// `.app` is an ordinary ending of names by now.
     fn is_about_apps_alone(&self) -> bool {
         let is_app = |found: &Found| {
-            let texts = [&found.value, &found.title, &found.description];
+            let texts = [&found.value, &found.description];
             found.rule_id == "lookalike_tld" && texts.iter().any(|text| ends_in_app(text))
         };
         self.action == Action::Warn && !self.findings.is_empty() && self.findings.iter().all(is_app)
@@ -143,7 +144,11 @@ fn found(value: &Value) -> Found {
         severity: text("severity"),
         title: text("title"),
         description: text("description"),
-        value: text("value"),
+        value: ["value", "tld", "detail", "message"]
+            .iter()
+            .map(|name| text(name))
+            .find(|told| !told.is_empty())
+            .unwrap_or_default(),
     }
 }
 

@@ -49,6 +49,18 @@ fn a_warning_about_apps_alone_is_none() {
     let app = r#"{"findings": [{"rule_id": "lookalike_tld", "value": "https://x.app/a"}]}"#;
     assert_eq!(Scan::read(Ended::Exited(2), app).unwrap(), Scan::default());
     assert_eq!(Scan::read(Ended::Exited(1), app).unwrap().action, Action::Block);
+    for other in [
+        app.replace("}]}", "}, 5]}"),
+        app.replace("\"value\": \"https", "\"title\": \"https"),
+    ] {
+        assert_eq!(
+            Scan::read(Ended::Exited(2), &other).unwrap().action,
+            Action::Warn,
+            "{other}"
+        );
+    }
+    let named = app.replace("value", "tld");
+    assert_eq!(Scan::read(Ended::Exited(2), &named).unwrap(), Scan::default());
     let zip = app.replace("x.app", "x.zip");
     assert_eq!(Scan::read(Ended::Exited(2), &zip).unwrap().action, Action::Warn);
 }

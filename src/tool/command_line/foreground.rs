@@ -18,12 +18,16 @@ pub enum Unsuited {
 /// Refuses what would hold the foreground or slip out of it.
 pub fn check_foreground(command: &str) -> Result<(), Unsuited> {
     let marks = scan::marks(command);
-    let text: String = marks
-        .iter()
-        .map(|mark| if mark.character == QUOTED { '_' } else { mark.character })
-        .collect();
+    // A file system that does not tell cases apart runs `NPM` as well.
+    let shown = |mark: &scan::Mark| match mark.character {
+        QUOTED => '_',
+        character => character.to_ascii_lowercase(),
+    };
+    let text: String = marks.iter().map(shown).collect();
     let commands = simple_commands(&text);
-    let asks_for_help = |words: &[&str]| words.iter().any(|word| ["--help", "--version", "-h"].contains(word));
+    let asks_for_help = |words: &[&str]| {
+        words.iter().any(|word| ["--help", "--version", "-h"].contains(word)) || words.last() == Some(&"-v")
+    };
     if commands
         .iter()
         .any(|(words, _)| !asks_for_help(words) && detaches(words))
@@ -52,7 +56,7 @@ fn simple_commands(text: &str) -> Vec<(Vec<&str>, bool)> {
             .skip_while(|word| is_before_program(word))
             .collect();
         if !words.is_empty() {
-            commands.push((words, piece.ends_with('|')));
+            commands.push((unwrapped(words), piece.ends_with('|')));
         }
     }
     commands
@@ -64,6 +68,21 @@ fn is_before_program(word: &str) -> bool {
         "sudo", "env", "exec", "time", "command", "npx", "bunx", "{", "!", "then", "do", "else", "if", "while",
     ];
     known.contains(&word) || super::is_assignment(word)
+}
+
+/// The command that a runner of commands runs, its program by its name.
+fn unwrapped(mut words: Vec<&str>) -> Vec<&str> {
+    if let Some(program) = words.first_mut() {
+        *program = program.rsplit('/').next().unwrap_or(program);
+    }
+    let skipped = match words.as_slice() {
+        ["poetry" | "pipenv" | "uv" | "pdm" | "hatch" | "rye", "run", _, ..] | ["bundle", "exec", _, ..] => 2,
+        ["npm" | "pnpm" | "yarn" | "bun", "exec" | "dlx" | "x", _, ..] => 2,
+        ["pnpm" | "yarn" | "bun", "vite" | "next" | "nodemon", ..] => 1,
+        [python, "-m", "uvicorn" | "gunicorn" | "flask", ..] if python.starts_with("python") => 2,
+        _ => return words,
+    };
+    unwrapped(words.split_off(skipped))
 }
 
 fn detaches(words: &[&str]) -> bool {
@@ -95,7 +114,9 @@ fn is_server(words: &[&str]) -> bool {
     match words {
         ["npm" | "pnpm" | "yarn" | "bun", rest @ ..] => {
             let script = rest.iter().find(|word| **word != "run" && !word.starts_with('-'));
-            script.is_some_and(|script| ["dev", "start", "serve", "watch"].contains(script))
+            // `dev:web` and `start-all` are of the kind.
+            let kind = script.and_then(|script| script.split([':', '-', '.', '/']).next());
+            kind.is_some_and(|kind| ["dev", "start", "serve", "watch"].contains(&kind))
         }
         ["docker", "compose", "up", rest @ ..] | ["docker-compose", "up", rest @ ..] => {
             !rest.iter().any(|word| *word == "-d" || *word == "--detach")
@@ -104,8 +125,9 @@ fn is_server(words: &[&str]) -> bool {
         ["next" | "astro" | "nuxt", "dev", ..] | ["ng" | "jekyll", "serve", ..] | ["hugo", "server", ..] => true,
         ["nodemon" | "uvicorn" | "gunicorn" | "hypercorn", ..] | ["flask", "run", ..] => true,
         ["rails", "s" | "server", ..] => true,
-        ["python" | "python3", "-m", "http.server", ..] => true,
-        ["python" | "python3", rest @ ..] => rest.contains(&"runserver"),
+        [python, rest @ ..] if python.starts_with("python") => {
+            rest.starts_with(&["-m", "http.server"]) || rest.contains(&"runserver")
+        }
         _ => false,
     }
 }
@@ -139,6 +161,9 @@ mod tests {
             "echo 'npm start &' # then & there",
             "git commit -m \"use nohup & friends\"",
             "npm run dev --help",
+            "npm start -V",
+            "pip install uvicorn",
+            "npm run devtools",
             "make 2>&1 | tee log",
             "make &> log",
             "tail -f log | head -3",
@@ -157,6 +182,12 @@ mod tests {
             "sudo tail -f log",
             "(npx vite)",
             "make; watch ls",
+            "poetry run uvicorn app:x",
+            "python3.12 -m http.server",
+            "python -m gunicorn app",
+            "./node_modules/.bin/vite",
+            "npm run dev:web",
+            "NPM start",
         ] {
             assert_eq!(check_foreground(command), Err(Unsuited::Endless), "{command}");
         }

@@ -23,9 +23,7 @@ use scan::QUOTED;
 /// What a command's exit code says when it is no failure.
 pub fn exit_code_meaning(command: &str, code: i32) -> Option<&'static str> {
     let last = scan::marks(command);
-    let last = last
-        .split(|mark| ";&|\n".contains(mark.character))
-        .rfind(|part| !is_blank(part))?;
+    let last = parts(&last).rfind(|part| !is_blank(part))?;
     let from = last.first()?.at;
     let text = command.get(from..)?;
     // A separator inside quotes: which command came last is not certain here.
@@ -54,6 +52,25 @@ pub fn is_plain_directory(path: &str) -> bool {
         .all(|character| character.is_ascii_alphanumeric() || r"/\:_-.~ +@=,".contains(character))
 }
 
+/// The commands of a line. An `&` beside an arrow belongs to a redirect.
+fn parts(marks: &[scan::Mark]) -> impl DoubleEndedIterator<Item = &[scan::Mark]> {
+    let at = |place: Option<usize>| place.and_then(|place| marks.get(place)).map(|mark| mark.character);
+    let ends = |place: usize, character: char| match character {
+        ';' | '|' | '\n' => true,
+        '&' => !matches!(at(place.checked_sub(1)), Some('>' | '<')) && at(Some(place + 1)) != Some('>'),
+        _ => false,
+    };
+    let places = marks.iter().enumerate();
+    let mut begin = 0;
+    let mut parts = Vec::new();
+    for (place, _) in places.filter(|(place, mark)| ends(*place, mark.character)) {
+        parts.extend(marks.get(begin..place));
+        begin = place + 1;
+    }
+    parts.extend(marks.get(begin..));
+    parts.into_iter()
+}
+
 fn is_blank(marks: &[scan::Mark]) -> bool {
     marks.iter().all(|mark| mark.character.is_whitespace())
 }
@@ -74,5 +91,13 @@ mod tests {
         assert!(exit_code_meaning("cat x | /usr/bin/grep -c 'a b'", 1).is_some());
         assert!(exit_code_meaning("A='x y' make", 1).is_none());
         assert!(exit_code_meaning("", 1).is_none());
+    }
+
+    #[test]
+    fn a_redirect_does_not_part_a_command() {
+        for command in ["grep x f 2>&1", "grep x f &> log", "make & grep x f", "grep x f >&2;"] {
+            assert!(exit_code_meaning(command, 1).is_some(), "{command}");
+        }
+        assert!(exit_code_meaning("grep x f & make", 1).is_none());
     }
 }

@@ -9,7 +9,9 @@ use regex::Regex;
 static WORDS: LazyLock<Regex> = LazyLock::new(|| {
     let programs = r"rm\s|rmdir\s|cp\s|install\s|mv\s|sed\s+-i|truncate\s|dd\s|shred\s";
     let git = r"git\s+(?:reset|clean|checkout)\s";
-    Regex::new(&format!(r"(?:^|\s|&&|\|\||;|`)(?:{programs}|{git})")).expect("constant pattern")
+    let words = format!(r"(?:^|\s|&&|\|\||;|`)(?:{programs}|{git})");
+    // The separators of information are blanks to some.
+    Regex::new(&words.replace(r"\s", r"[\s\x1c-\x1f]")).expect("constant pattern")
 });
 
 /// A single `>`; two append.

@@ -45,9 +45,7 @@ fn with_braces(command: &str, groups: &[(usize, usize)]) -> String {
         let inner = command.get(*from..*to).unwrap_or_default();
         let from = to - inner.trim_start().len();
         text.push_str(command.get(done..from).unwrap_or_default());
-        let inner = inner.trim();
-        let gap = if inner.is_empty() { "" } else { " " };
-        text.push_str(&format!("{{ {inner}{gap}& }}"));
+        text.push_str(&format!("{{ {}& }}", inner.trim_start()));
         done = to + 1;
     }
     text.push_str(command.get(done..).unwrap_or_default());
@@ -92,11 +90,11 @@ pub fn sudo_reading_input(command: &str) -> (String, usize) {
 
 /// Whether a volume of a container is a directory of the host.
 pub fn mounts_host(volume: &str) -> bool {
-    let mut characters = volume.chars();
+    let mut characters = volume.trim().chars();
     match (characters.next(), characters.next(), characters.next()) {
         (Some('/' | '.' | '~' | '$'), ..) => true,
-        // A drive.
-        (Some(drive), Some(':'), Some('\\' | '/')) => drive.is_ascii_alphabetic() && volume.matches(':').count() > 1,
+        // A drive, or a volume with a name of one letter: which cannot be told.
+        (Some(_), Some(':'), Some('\\' | '/')) => true,
         _ => false,
     }
 }
@@ -114,11 +112,13 @@ mod tests {
         assert_eq!(sudo_reading_input("A=1 sudo id").0, "A=1 sudo -S -p '' id");
         assert_eq!(grouped_background("echo 'a && b &'"), "echo 'a && b &'");
         assert_eq!(grouped_background("a && b 2>&1 &"), "a && { b 2>&1 & }");
+        assert_eq!(grouped_background("a&&b&"), "a&&{ b& }");
     }
 
     #[test]
     fn drives_and_names_are_told_apart() {
         assert!(mounts_host("~/x:/c") && mounts_host("c:/x:/c") && mounts_host("/host"));
-        assert!(!mounts_host("c:/data") && !mounts_host("cache:/c") && !mounts_host(""));
+        assert!(mounts_host(" /host:/c") && mounts_host("c:/data"));
+        assert!(!mounts_host("cache:/c") && !mounts_host("") && !mounts_host("c:data"));
     }
 }

