@@ -50,6 +50,7 @@ fn shown(operation: &Operation) -> Value {
                 .collect();
             json!({"op": "update", "path": path, "hunks": hunks})
         }
+        Operation::Add { path, lines: own } if own.is_empty() => json!({"op": "add", "path": path, "hunks": []}),
         Operation::Add { path, lines: own } => {
             json!({"op": "add", "path": path, "hunks": [{"hint": null, "lines": lines(own)}]})
         }
