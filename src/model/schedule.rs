@@ -1,6 +1,7 @@
 //! When a job runs: the texts that say so, and the instants that follow from
-//! them. `30m` is once, in half an hour; `every 2h` again and again; five fields
-//! are cron, in the job's time zone; a date is once, at that time.
+//! them. `30m` is once, in half an hour; `every 2h` again and again; five fields,
+//! or six with the second last, are cron, in the job's time zone; a date is once,
+//! at that time.
 
 use std::str::FromStr;
 
