@@ -1,10 +1,11 @@
 //! When a job runs: the texts that say so, and the instants that follow from
-//! them. `30m` is once, in half an hour; `every 2h` again and again; five fields
-//! are cron, in the job's time zone; a date is once, at that time.
+//! them. `30m` is once, in half an hour; `every 2h` again and again; five fields,
+//! or six with the second last, are cron, in the job's time zone; a date is once,
+//! at that time.
 
 use std::str::FromStr;
 
-use chrono::{DateTime, NaiveDateTime, TimeZone, Utc};
+use chrono::{DateTime, Datelike, NaiveDateTime, TimeZone, Utc};
 use chrono_tz::Tz;
 use croner::Cron;
 use serde::{Deserialize, Serialize};
@@ -67,15 +68,14 @@ pub fn parse(text: &str, zone: &str, now: Timestamp) -> Result<Schedule, Schedul
         return Ok(Schedule::Once { at });
     }
     if is_cron(text) {
-        let expr = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let schedule = Schedule::Cron {
-            expr: expr.clone(),
+            expr: text.to_owned(),
             time_zone: zone.to_owned(),
         };
-        Cron::from_str(&expr).map_err(|_| unreadable())?;
+        cron(text).ok_or_else(unreadable)?;
         return match schedule.after(now, now) {
             Some(_) => Ok(schedule),
-            None => Err(ScheduleError::Never(expr)),
+            None => Err(ScheduleError::Never(text.to_owned())),
         };
     }
     let at = instant(text, tz).ok_or_else(unreadable)?;
@@ -108,8 +108,55 @@ fn duration(text: &str) -> Option<i64> {
     number.checked_mul(minutes)
 }
 
-/// Five fields of digits and marks; names of days and months are not read, as in
-/// the original.
+/// The fields as the reader of cron wants them: seconds, the original's sixth
+/// field, come first, and a range that runs past the end becomes two.
+fn cron(text: &str) -> Option<Cron> {
+    let mut fields: Vec<String> = Vec::new();
+    for (field, bounds) in text.split_whitespace().zip(BOUNDS) {
+        let items: Option<Vec<String>> = field.split(',').map(|item| cron_item(item, bounds)).collect();
+        fields.push(items?.join(","));
+    }
+    if let Some(seconds) = fields.get(5).cloned() {
+        fields.truncate(5);
+        fields.insert(0, seconds);
+    }
+    Cron::from_str(&fields.join(" ")).ok()
+}
+
+/// Minute, hour, day, month, day of the week, second.
+const BOUNDS: [(u32, u32); 6] = [(0, 59), (0, 23), (1, 31), (1, 12), (0, 7), (0, 59)];
+
+fn cron_item(item: &str, (first, last): (u32, u32)) -> Option<String> {
+    if item.is_empty() {
+        return None;
+    }
+    let (range, step) = match item.split_once('/') {
+        Some((range, step)) => (range, step.parse::<u32>().ok().filter(|step| 0 < *step)?),
+        None => (item, 1),
+    };
+    let Some((from, to)) = range.split_once('-') else {
+        return match (range.parse::<u32>(), step) {
+            (Ok(from), step) if item.contains('/') => Some(format!("{from}-{last}/{step}")),
+            _ => Some(item.to_owned()),
+        };
+    };
+    let (from, to): (u32, u32) = (from.parse().ok()?, to.parse().ok()?);
+    if from <= to {
+        return Some(if from == to { from.to_string() } else { item.to_owned() });
+    }
+    let inside = first..=last;
+    if !inside.contains(&from) || !inside.contains(&to) {
+        return None;
+    }
+    // Sunday has two numbers.
+    let count = if last == 7 { 7 } else { last - first + 1 };
+    let times = (from..=to + count).step_by(usize::try_from(step).ok()?);
+    let times: Vec<String> = times.map(|at| ((at - first) % count + first).to_string()).collect();
+    Some(times.join(","))
+}
+
+/// Five fields of digits and marks, or six with the seconds last; names of days
+/// and months are not read, as in the original.
 fn is_cron(text: &str) -> bool {
     let fields: Vec<&str> = text.split_whitespace().collect();
     let plain = |field: &&str| {
@@ -117,7 +164,7 @@ fn is_cron(text: &str) -> bool {
             .chars()
             .all(|letter| letter.is_ascii_digit() || "*-,/".contains(letter))
     };
-    fields.len() == 5 && fields.iter().all(plain)
+    (5..=6).contains(&fields.len()) && fields.iter().all(plain)
 }
 
 /// A time, with an offset or in the zone; a date alone is its midnight.
@@ -151,7 +198,11 @@ fn instant(text: &str, tz: Tz) -> Option<Timestamp> {
     shown(at.to_utc())
 }
 
+/// A time that can be written with a year of four digits, of which there is no 0.
 fn shown(at: DateTime<Utc>) -> Option<Timestamp> {
+    if at.year() < 1 {
+        return None;
+    }
     Timestamp(at.timestamp_millis()).to_string().parse().ok()
 }
 
@@ -167,7 +218,7 @@ impl Schedule {
             }
             Self::Cron { expr, time_zone } => {
                 let tz = self::time_zone(time_zone).ok()?;
-                let cron = Cron::from_str(expr).ok()?;
+                let cron = cron(expr)?;
                 let at = DateTime::<Utc>::from_timestamp_millis(now.0)?.with_timezone(&tz);
                 let next = cron.find_next_occurrence(&at, false).ok()?;
                 Some(Timestamp(next.timestamp_millis()))
@@ -218,6 +269,20 @@ mod tests {
     }
 
     #[test]
+    fn ranges_may_run_past_the_end_and_seconds_come_last() {
+        let next = |text, after| read(text, "UTC").after(at(after), at(after)).unwrap();
+        let noon = "2026-03-28T12:00:00Z";
+        assert_eq!(next("0  22-2 * * *", noon), at("2026-03-28T22:00:00Z"));
+        assert_eq!(next("0 22-2 * * *", "2026-03-29T00:30:00Z"), at("2026-03-29T01:00:00Z"));
+        assert_eq!(next("0 22-2 * * *", "2026-03-29T02:30:00Z"), at("2026-03-29T22:00:00Z"));
+        // A Saturday: from Friday to Monday, each day.
+        assert_eq!(next("0 9 * * 5-1", noon), at("2026-03-29T09:00:00Z"));
+        assert_eq!(next("0 9 * * 5-1", "2026-03-30T12:00:00Z"), at("2026-04-03T09:00:00Z"));
+        assert_eq!(next("0 9 5/10 * *", noon), at("2026-04-05T09:00:00Z"));
+        assert_eq!(next("0 9 * * * 30", noon), at("2026-03-29T09:00:30Z"));
+    }
+
+    #[test]
     fn an_interval_keeps_its_beat_however_late_it_is() {
         let schedule = read("every 30m", "UTC");
         let from = at("2026-03-28T12:00:00Z");
@@ -254,6 +319,12 @@ mod tests {
             "0m",
             "every 0m",
             "0 0 30 2 *",
+            "1,,2 * * * *",
+            "5-70 * * * *",
+            "70-5 * * * *",
+            "0 9 * * * 2030",
+            "0 9 * * * * 2030",
+            "0000-01-01",
         ] {
             assert!(parse(text, "UTC", Timestamp(0)).is_err(), "{text}");
         }

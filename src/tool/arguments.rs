@@ -105,7 +105,8 @@ impl Scan {
                 match self.open.pop() {
                     Some(due) => self.is_crossed |= due != character,
                     // Surplus, after the whole value: leave it out.
-                    None => return,
+                    None if !self.mended.trim().is_empty() => return,
+                    None => self.is_crossed = true,
                 }
             }
             _ => {}
@@ -155,6 +156,7 @@ mod tests {
             "{\"a\": [}",
             "{\"a\":1,,}",
             "{\"a\": True}",
+            "}{\"a\": 1}",
         ] {
             assert!(matches!(parse(text), Err(Unreadable::Malformed(_))), "{text}");
         }

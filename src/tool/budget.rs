@@ -50,8 +50,11 @@ impl Default for Budget {
 
 impl Budget {
     /// For a context window: 15 % of it for a result, 30 % for a batch, at
-    /// about four characters a token.
+    /// about four characters a token. A window of none is an unknown one.
     pub fn for_window(tokens: usize) -> Self {
+        if tokens == 0 {
+            return Self::default();
+        }
         Self {
             per_result: (tokens.saturating_mul(6) / 10).clamp(PER_RESULT_FLOOR, PER_RESULT),
             per_turn: (tokens.saturating_mul(12) / 10).clamp(PER_TURN_FLOOR, PER_TURN),
@@ -127,7 +130,8 @@ pub fn file_name(call_id: &str) -> String {
     }
     let safe = safe.replace('\u{0}', "_");
     let safe = safe.trim_matches(['.', '_', '-']);
-    let safe = safe.get(..floor_boundary(safe, NAME_CHARS)).unwrap_or(safe);
+    let kept = safe.get(..floor_boundary(safe, NAME_CHARS)).unwrap_or(safe);
+    let safe = kept.trim_end_matches(['.', '_', '-']);
     let name = if safe.is_empty() { "tool_result" } else { safe };
     if safe == call_id {
         return format!("{name}.txt");
@@ -179,6 +183,13 @@ mod tests {
         assert_eq!(budget.threshold(ResultLimit::Chars(500)), 500);
         assert_eq!(budget.threshold(ResultLimit::Chars(100_000)), 19_200);
         assert_eq!(budget.threshold(ResultLimit::Unlimited), usize::MAX);
+        assert_eq!(Budget::for_window(0).per_result, Budget::default().per_result);
+    }
+
+    #[test]
+    fn a_name_that_was_cut_does_not_end_in_marks() {
+        let name = file_name(&format!("{}..b", "a".repeat(118)));
+        assert!(name.starts_with(&format!("{}_", "a".repeat(118))), "{name}");
     }
 
     #[test]

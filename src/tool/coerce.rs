@@ -8,6 +8,8 @@ use serde_json::{Map, Number, Value};
 
 /// Above this a double no longer holds every integer.
 const EXACT_LIMIT: f64 = 9_007_199_254_740_992.0;
+/// Above this an integer is kept as a double.
+const INTEGER_LIMIT: f64 = 9_223_372_036_854_775_808.0;
 
 /// Coerces every argument the schema's `properties` know.
 pub fn coerce(schema: &Value, args: Map<String, Value>) -> Map<String, Value> {
@@ -70,6 +72,7 @@ fn from_text_as(kind: &str, text: &str) -> Option<Value> {
 
 /// An integer where there is no fraction, else a finite double.
 fn number(text: &str) -> Option<Number> {
+    let text = ungrouped(text);
     if let Ok(integer) = text.parse::<i64>() {
         return Some(integer.into());
     }
@@ -80,8 +83,25 @@ fn number(text: &str) -> Option<Number> {
     if double.fract() != 0.0 {
         return Number::from_f64(double);
     }
-    // Beyond the limit digits would be made up.
-    (double.abs() <= EXACT_LIMIT).then(|| Number::from(double as i64))
+    // Beyond the limit digits would be made up, unless they were left to an exponent.
+    match double.abs() {
+        size if size <= EXACT_LIMIT => Some(Number::from(double as i64)),
+        _ if !text.contains(['e', 'E']) => None,
+        size if size < INTEGER_LIMIT => Some(Number::from(double as i64)),
+        _ => Number::from_f64(double),
+    }
+}
+
+/// The digits without the underscores that group them, as some languages allow.
+fn ungrouped(text: &str) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    let is_digit = |at: Option<usize>| at.and_then(|at| letters.get(at)).is_some_and(char::is_ascii_digit);
+    let groups = |at: usize| is_digit(at.checked_sub(1)) && is_digit(at.checked_add(1));
+    let kept = letters
+        .iter()
+        .enumerate()
+        .filter(|(at, letter)| **letter != '_' || !groups(*at));
+    kept.map(|(_, letter)| *letter).collect()
 }
 
 /// Below the argument itself only text that should be a list or an object is
@@ -197,6 +217,10 @@ mod tests {
             ("99999999999999999999", json!("99999999999999999999")),
             ("1e400", json!("1e400")),
             ("2.5", json!("2.5")),
+            ("1e16", json!(10_000_000_000_000_000_u64)),
+            ("1_000", json!(1_000)),
+            ("1__0", json!("1__0")),
+            ("_1", json!("_1")),
         ] {
             assert_eq!(coerced(&schema, json!({"n": text})), json!({"n": expected}));
         }

@@ -76,6 +76,10 @@ impl Change {
             Some(batch) => {
                 let batch = batch.as_array().filter(|batch| !batch.is_empty());
                 let batch = batch.ok_or(Refusal::Empty("`operations` must hold at least one operation"))?;
+                // A threat is told before any slip: it is no oversight.
+                let is_set = |item: &&Value| matches!(item["action"].as_str().map(str::trim), Some("add" | "replace"));
+                let contents = batch.iter().filter(is_set).filter_map(|item| item["content"].as_str());
+                no_threat(contents)?;
                 batch.iter().map(Operation::read).collect::<Result<_, _>>()?
             }
         };
@@ -133,12 +137,7 @@ impl Operation {
 
 /// The entries after a change, the same ones where it changes nothing.
 pub fn after(entries: &[String], operations: &[Operation], limit: usize) -> Result<Vec<String>, Refusal> {
-    for content in operations.iter().filter_map(Operation::content) {
-        let findings = threat::scan(content, Scope::Strict);
-        if !findings.is_empty() {
-            return Err(Refusal::Threat(findings));
-        }
-    }
+    no_threat(operations.iter().filter_map(Operation::content))?;
     let mut after = entries.to_vec();
     for operation in operations {
         apply(&mut after, operation)?;
@@ -149,6 +148,16 @@ pub fn after(entries: &[String], operations: &[Operation], limit: usize) -> Resu
         return Err(Refusal::OverLimit { chars, limit });
     }
     Ok(after)
+}
+
+fn no_threat<'c>(contents: impl Iterator<Item = &'c str>) -> Result<(), Refusal> {
+    for content in contents {
+        let findings = threat::scan(content, Scope::Strict);
+        if !findings.is_empty() {
+            return Err(Refusal::Threat(findings));
+        }
+    }
+    Ok(())
 }
 
 fn apply(entries: &mut Vec<String>, operation: &Operation) -> Result<(), Refusal> {
@@ -293,6 +302,13 @@ mod tests {
         let long = "x".repeat(99);
         let swap = json!({"operations": [{"action": "add", "content": long}, {"action": "remove", "old_text": "a"}]});
         assert_eq!(changed(&["a"], &swap), Ok(vec![long]));
+    }
+
+    #[test]
+    fn a_threat_in_a_batch_is_told_before_a_slip() {
+        let batch = json!({"operations": [{"action": "add", "content": " "},
+            {"action": "add", "content": "a\u{200b}b"}]});
+        assert!(matches!(changed(&[], &batch), Err(Refusal::Threat(_))));
     }
 
     #[test]

@@ -25,10 +25,11 @@ pub fn repair<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
 /// Some models spill the syntax of their own call format into the name; what
 /// begins at a quote or an angle bracket is that, unless the name begins there.
 fn without_markup(name: &str) -> &str {
-    match name.find(['"', '\'', '<', '>']) {
+    let cut = |name, mark| match str::find(name, mark) {
         Some(at) if 0 < at => name.get(..at).unwrap_or(name),
         _ => name,
-    }
+    };
+    ['"', '\'', '<', '>'].into_iter().fold(name, cut)
 }
 
 /// Lower case, words joined by underscores.
@@ -74,6 +75,12 @@ fn without_suffix(name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_kind_of_mark_ends_a_name_that_does_not_begin_with_it() {
+        assert_eq!(repair("<cronjob-tool>", &["cronjob"]), Some("cronjob"));
+        assert_eq!(repair("<'cronjob>", &["cronjob"]), None);
+    }
 
     #[test]
     fn names_in_any_script_are_harmless() {

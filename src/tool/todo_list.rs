@@ -4,6 +4,8 @@
 //! Tolerant on purpose: a bad item becomes a visible placeholder, so that one
 //! slip does not lose the whole plan. Storing the list is the caller's.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -77,11 +79,14 @@ impl TodoList {
     pub fn after(&self, args: &Map<String, Value>) -> Result<Option<Self>, NotAList> {
         let items = match args.get("todos") {
             None | Some(Value::Null) => return Ok(None),
-            Some(Value::Array(items)) => items,
+            Some(Value::Array(items)) => items.clone(),
+            // Some models write the list as JSON in a text.
+            Some(Value::String(text)) => serde_json::from_str(text).map_err(|_| NotAList)?,
             Some(_) => return Err(NotAList),
         };
+        let items = latest(items);
         let merges = args.get("merge") == Some(&Value::Bool(true));
-        let mut list = if merges { self.merged(items) } else { replaced(items) };
+        let mut list = if merges { self.merged(&items) } else { replaced(&items) };
         list.items.truncate(MAX_ITEMS);
         Ok(Some(list))
     }
@@ -143,24 +148,25 @@ impl TodoList {
     }
 }
 
-/// A fresh list; of items with the same id the last one counts, where it stands.
 fn replaced(values: &[Value]) -> TodoList {
-    let mut items: Vec<Item> = Vec::new();
-    for value in values {
-        let item = item_of(value);
-        if value.is_object() {
-            items.retain(|earlier| earlier.id != item.id || is_invalid(earlier));
-        }
-        items.push(item);
+    TodoList {
+        items: values.iter().map(item_of).collect(),
     }
-    TodoList { items }
+}
+
+/// Of objects with the same id the last one, where it stands.
+fn latest(values: Vec<Value>) -> Vec<Value> {
+    let mut seen = HashSet::new();
+    let mut kept: Vec<Value> = values
+        .into_iter()
+        .rev()
+        .filter(|value| !value.is_object() || seen.insert(id_of(value)))
+        .collect();
+    kept.reverse();
+    kept
 }
 
 const INVALID: &str = "(invalid item)";
-
-fn is_invalid(item: &Item) -> bool {
-    item.id == NO_ID && item.content == INVALID
-}
 
 fn item_of(value: &Value) -> Item {
     if !value.is_object() {
@@ -231,6 +237,23 @@ mod tests {
         let before = list(&json!([{ "id": "1", "content": "A" }]));
         let changes = json!({ "todos": ["x", {}, { "id": "1", "content": " ", "status": "odd" }], "merge": true });
         assert_eq!(before.after(changes.as_object().unwrap()).unwrap().unwrap(), before);
+    }
+
+    #[test]
+    fn of_items_with_the_same_id_the_last_counts_however_the_list_is_given() {
+        let twice = json!([{ "id": "1", "content": "A" }, { "id": "2" }, { "id": "1", "status": "completed" }]);
+        let before = list(&json!([{ "id": "1", "content": "first" }]));
+        for todos in [json!(twice.to_string()), twice] {
+            let merged = before.after(json!({ "todos": todos, "merge": true }).as_object().unwrap());
+            let merged = merged.unwrap().unwrap();
+            let contents: Vec<&str> = merged.items().iter().map(|item| item.content.as_str()).collect();
+            assert_eq!(contents, ["first", "(no description)"]);
+            let fresh = list(&todos);
+            let ids: Vec<&str> = fresh.items().iter().map(|item| item.id.as_str()).collect();
+            assert_eq!(ids, ["2", "1"]);
+        }
+        let text = json!({ "todos": "{\"id\":\"1\"}" });
+        assert_eq!(before.after(text.as_object().unwrap()), Err(NotAList));
     }
 
     #[test]

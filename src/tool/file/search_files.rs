@@ -162,7 +162,7 @@ impl Asked {
         };
         let offset = number(arguments, "offset", 0);
         if MAX_OFFSET < offset {
-            return Err(error(&format!(
+            return Err(error(format!(
                 "`offset` is at most {MAX_OFFSET}: narrow the pattern instead"
             )));
         }

@@ -41,7 +41,8 @@ fn persisted(case: &Case) -> Result<(), String> {
     let limit = case.input["threshold"]
         .as_u64()
         .map(|_| count(&case.input["threshold"]));
-    let threshold = Budget::default().threshold(limit.map_or(ResultLimit::Default, ResultLimit::Chars));
+    // One that is given for the call is no bound of the tool, and counts as it is.
+    let threshold = limit.unwrap_or_else(|| Budget::default().threshold(ResultLimit::Default));
     let path = "/tmp/hermes-results/call.txt";
     let is_replaced = threshold < text.chars().count();
     let shown = match (is_replaced, case.input["sandbox"].as_bool().unwrap()) {

@@ -20,16 +20,25 @@ pub fn judge(case: &Case) -> Result<(), String> {
     let snapshot = block(Target::Memory, &existing, limits.memory).unwrap_or_default();
     let shown: Vec<&String> = existing.iter().filter(|entry| snapshot.contains(*entry)).collect();
     let mut last = Target::Memory;
+    // A list has a file from the first time that it was stored.
+    let mut stored = if existing.is_empty() {
+        Vec::new()
+    } else {
+        vec![Target::Memory]
+    };
     let mut results = Vec::new();
     for operation in case.input["operations"].as_array().unwrap() {
         let (target, result) = changed(&mut memories, limits, &arguments(operation));
+        if result["success"] == true {
+            stored.push(target);
+        }
         results.push(result);
         last = target;
     }
     let entries = memories.of(last);
-    let file = match entries.is_empty() && existing.is_empty() {
-        true => Value::Null,
-        false => json!(entries.join(SEPARATOR)),
+    let file = match stored.contains(&last) {
+        true => json!(entries.join(SEPARATOR)),
+        false => Value::Null,
     };
     let got = json!({"results": results, "snapshot_contains": shown, "file": file});
     let expected = spelled_out(&case.expect, &got["file"]);

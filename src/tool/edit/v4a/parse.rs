@@ -72,7 +72,8 @@ const END: [&str; 2] = ["*** End Patch", "***End Patch"];
 /// Reads a patch; a text without any header has no operations.
 pub fn parse(patch: &str) -> Result<Vec<Operation>, ParseError> {
     let lines: Vec<&str> = patch.lines().collect();
-    let is_marker = |markers: [&'static str; 2]| move |line: &&str| markers.iter().any(|mark| line.starts_with(mark));
+    let is_marker =
+        |markers: [&'static str; 2]| move |line: &&str| markers.iter().any(|mark| line.trim_start().starts_with(mark));
     let from = lines
         .iter()
         .position(|line| is_marker(BEGIN)(line))
@@ -94,8 +95,8 @@ enum Header<'t> {
     Add(&'t str),
     Delete(&'t str),
     Move(&'t str),
-    /// Looks like a header and is none that we know.
-    Unknown,
+    /// The mark that some models put behind the last hunk of a file.
+    EndOfFile,
 }
 
 /// `*** Verb File: rest`, with any blanks between the words.
@@ -109,7 +110,8 @@ fn header(line: &str) -> Option<Header<'_>> {
         ["Add", "File"] => Header::Add(path),
         ["Delete", "File"] => Header::Delete(path),
         ["Move", "File"] => Header::Move(path),
-        [_, "File"] | ["End", "of", "File"] => Header::Unknown,
+        ["End", "of", "File"] => Header::EndOfFile,
+        // Also a verb that is none: what follows it must not land in the file before.
         _ => return None,
     })
 }
@@ -147,7 +149,7 @@ impl Reader {
             path => Ok(path.to_owned()),
         };
         let operation = match header {
-            Header::Unknown => return Ok(()),
+            Header::EndOfFile => return Ok(()),
             Header::Update(path) => Operation::Update {
                 path: named(path)?,
                 hunks: Vec::new(),

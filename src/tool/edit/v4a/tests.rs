@@ -63,3 +63,11 @@ fn a_patch_that_changes_nothing_is_refused_and_faults_are_all_told() {
         assert!(faults.contains(part), "{part}: {faults}");
     }
 }
+
+#[test]
+fn what_follows_an_unknown_verb_does_not_land_in_the_file_before() {
+    let strange = "-a\n+b\n*** Create File: g\n+whole new file";
+    assert!(update(strange, "a\n").is_err());
+    assert_eq!(update("-a\n+b\n*** End of File", "a\n").unwrap(), "b\n");
+    assert_eq!(update("-a\n+b\n  *** End Patch\n+after", "a\n").unwrap(), "b\n");
+}
