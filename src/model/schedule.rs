@@ -118,7 +118,12 @@ fn cron(text: &str) -> Option<Cron> {
     }
     if let Some(seconds) = fields.get(5).cloned() {
         fields.truncate(5);
-        fields.insert(0, seconds);
+        // No job runs more than once a minute: where several seconds fit, the first does.
+        let once = seconds
+            .parse::<u32>()
+            .map_or_else(|_| "0".to_owned(), |second| second.to_string());
+        Cron::from_str(&format!("{seconds} {}", fields.join(" "))).ok()?;
+        fields.insert(0, once);
     }
     Cron::from_str(&fields.join(" ")).ok()
 }
@@ -280,6 +285,7 @@ mod tests {
         assert_eq!(next("0 9 * * 5-1", "2026-03-30T12:00:00Z"), at("2026-04-03T09:00:00Z"));
         assert_eq!(next("0 9 5/10 * *", noon), at("2026-04-05T09:00:00Z"));
         assert_eq!(next("0 9 * * * 30", noon), at("2026-03-29T09:00:30Z"));
+        assert_eq!(next("* * * * * */5", noon), at("2026-03-28T12:01:00Z"));
     }
 
     #[test]
