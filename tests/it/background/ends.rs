@@ -90,7 +90,7 @@ fn in_the_background_a_process_lasts_as_long_as_anything_that_it_started() {
             "true && until [ -e go ]; do sleep 0.02; done; echo done",
             "true && { until [ -e go ]; do sleep 0.02; done; echo done; } &",
             "(until [ -e go ]; do sleep 0.02; done; echo done) & disown",
-            "setsid bash -c 'until [ -e go ]; do sleep 0.02; done; echo done' & exit 0",
+            "setsid bash wait.sh & exit 0",
         ]
         .into_iter()
         .enumerate()
@@ -100,6 +100,8 @@ fn in_the_background_a_process_lasts_as_long_as_anything_that_it_started() {
             let process = |action: &str| tool("process", &json!({"action": action, "session_id": id, "timeout": 60}));
             let seen = call(server, session, &process("poll")).await;
             assert_eq!(seen["status"], "running", "{number}: {seen}");
+            // There is a workspace since the first of them: this is for the last.
+            std::fs::write(root.join("wait.sh"), "until [ -e go ]; do sleep 0.02; done; echo done").unwrap();
             std::fs::write(root.join("go"), "").unwrap();
             let ended = call(server, session, &process("wait")).await;
             assert_eq!(
