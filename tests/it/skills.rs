@@ -219,7 +219,8 @@ fn people_write_skills_under_their_tags_and_read_what_they_wrote() {
         assert_eq!(
             made,
             json!({"name": "deploy", "category": "ops", "path": "ops/deploy", "description": "Ships the service",
-                "origin": "tenant", "tags": [], "state": "available", "pinned": false, "content": DEPLOY, "files": []})
+                "origin": "tenant", "tags": [], "state": "available", "pinned": false, "content": DEPLOY, "files": [],
+                "allowed_tools": [], "required_commands": []})
         );
         let listed = owner.get("/v1/skills").await.expect(200);
         assert_eq!(listed["object"], "list");
